@@ -4,7 +4,7 @@ public struct CacheLimits: Sendable, Equatable {
   public var memoryBytes: Int
   /// Bytes on disk, fields included; the least recently used answers are removed first.
   public var diskBytes: Int
-  /// The largest body that is kept, in bytes.
+  /// The largest kept body, in bytes.
   public var bodyBytesMax: Int
   /// How long an answer is kept after its arrival or last confirmation, fresh or stale.
   public var age: Duration

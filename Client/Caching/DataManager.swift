@@ -4,8 +4,8 @@ import Foundation
 
 /// The source of an application's data: missions, caches and the network behind one interface.
 ///
-/// A kept answer that is still valid is returned at once. Otherwise the manager sends the request
-/// and keeps its answer. Concurrent requests for the same data share one fetch.
+/// A kept, still valid answer is returned at once. Otherwise the manager sends the request and
+/// stores the answer. Concurrent requests for the same data share one fetch.
 ///
 /// ```swift
 /// var configuration = NetworkConfiguration("https://api.example.org/v1")
@@ -16,7 +16,7 @@ import Foundation
 /// let logo = try await manager.image(for: "https://example.org/logo.png")
 /// ```
 public struct DataManager: Sendable {
-  /// The client that sends the requests; also for uploads, downloads and streams.
+  /// The client for the requests; also for uploads, downloads and streams.
   public let client: NetworkClient
   /// The cache of images.
   public let images: ImageCache
@@ -32,8 +32,8 @@ public struct DataManager: Sendable {
   /// Creates a manager with both caches.
   ///
   /// - Parameters:
-  ///   - configuration: of the client; its `cache` is the rule of requests without one. Images
-  ///     ignore its bases and its filter.
+  ///   - configuration: of the client; the `cache` in it is the rule of requests without one.
+  ///     Images ignore the bases and the filter.
   ///   - folder: of the caches, created when needed; `nil` keeps everything in memory.
   ///   - partition: separates the data of users: others do not find it.
   ///   - pinned: content that answers first, such as the missions of this device.
@@ -61,9 +61,9 @@ public struct DataManager: Sendable {
   /// Creates a manager with caches of the application, one for requests and one for images.
   ///
   /// - Parameters:
-  ///   - requests: keeps the answers to requests. If pinned content shall answer requests first, this
-  ///     cache asks it, as ``RequestCache`` does.
-  ///   - images: keeps the images, by their addresses.
+  ///   - requests: stores the answers to requests. If pinned content shall answer requests first,
+  ///     this cache asks it, as ``RequestCache`` does.
+  ///   - images: stores the images, by their addresses.
   ///   - pinned: content that answers first for images.
   public init(
     _ configuration: NetworkConfiguration, requests: any EntryCache, images: any EntryCache,
@@ -79,7 +79,7 @@ public struct DataManager: Sendable {
     imageConfiguration.accepts = nil
     var configuration = configuration
     if let envelope {
-      // As a filter, so that the cache keeps no errors.
+      // As a filter, so the cache stores no errors.
       configuration.filter = FilterChain(configuration.filter, EnvelopeFilter(envelope: envelope))
     }
     self.init(
@@ -91,7 +91,7 @@ public struct DataManager: Sendable {
         connectivity: connectivity, pinned: pinned))
   }
 
-  /// Creates a manager from existing parts; `client` keeps its answers in `requests`.
+  /// Creates a manager from existing parts; `client` stores answers in `requests`.
   package init(
     client: NetworkClient, requests: any EntryCache, envelope: Envelope? = nil,
     decoder: @escaping @Sendable () -> JSONDecoder = { JSONDecoder() }, images: ImageCache
@@ -103,7 +103,7 @@ public struct DataManager: Sendable {
     self.images = images
   }
 
-  /// Returns the answer to a request from any source; its `origin` names the source.
+  /// Returns the answer to a request from any source; the answer's `origin` names the source.
   public func data(for request: NetworkRequest) async throws(NetworkError) -> NetworkResponse {
     guard let question = Question(request) else { return try await client.send(request) }
     return try await flights.run(question) { () async throws(NetworkError) -> NetworkResponse in
@@ -124,7 +124,7 @@ public struct DataManager: Sendable {
     await images.removeAll()
   }
 
-  /// The properties that requests must share in order to share one answer.
+  /// The properties shared by requests with one common answer.
   private struct Question: Hashable, Sendable {
     let base: BaseAddress
     let path: String
@@ -133,8 +133,8 @@ public struct DataManager: Sendable {
     let rule: String
     let limits: [String]
 
-    /// Creates a question; `nil` for requests that are never shared: those that are not a plain
-    /// GET, and those with their own filter.
+    /// Creates a question; `nil` for requests that are never shared: those other than a plain GET,
+    /// and those with their own filter.
     init?(_ request: NetworkRequest) {
       guard request.method == .get, request.body == nil, request.filter == nil else { return nil }
       base = request.base

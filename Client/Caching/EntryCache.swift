@@ -1,20 +1,20 @@
 import FerryNetworking
 
-/// A cache whose entries callers also read and write themselves: the seam below ``DataManager`` and
-/// ``ImageCache``. ``RequestCache`` is the cache that ships.
+/// A cache with entries for callers to read and write: the seam below ``DataManager`` and
+/// ``ImageCache``. ``RequestCache`` is the built-in cache.
 ///
-/// No call fails: a cache that cannot read has no entries, and one that cannot write keeps none. The
-/// key of a request is ``CacheOptions/key`` if it has one, or else its endpoint with its identifying
-/// parameters.
+/// No call fails: a cache that cannot read has no entries, and one that cannot write stores none.
+/// The key of a request is ``CacheOptions/key`` if it has one, or else the endpoint with the
+/// identifying parameters.
 public protocol EntryCache: ResponseCache {
-  /// Returns the newest answer under a request's key, fresh or stale; its `origin` has its age. `nil`
-  /// if there is none.
+  /// Returns the newest answer under a request's key, fresh or stale; `origin` has the answer's
+  /// age. `nil` if there is none.
   func entry(for request: CacheableRequest) async -> NetworkResponse?
 
   /// Stores bytes under a request's key, in place of all earlier answers.
   ///
   /// - Parameter lifetime: how long they are fresh; `nil` until the limits remove them.
-  /// - Returns: Whether the cache's limits permit bytes of this size.
+  /// - Returns: True if the cache's limits permit bytes of this size.
   func put(
     _ bytes: [UInt8], for request: CacheableRequest, contentType: String, lifetime: Duration?
   ) async -> Bool
@@ -37,8 +37,8 @@ extension EntryCache {
   /// Removes all answers: the default for a cache without partitions.
   public func removePartition() async { await removeAll() }
 
-  /// Returns the answer under a key, fresh or stale; its `origin` has its age. `nil` if there is
-  /// none.
+  /// Returns the answer under a key, fresh or stale; `origin` has the answer's age. `nil` if there
+  /// is none.
   ///
   /// A `put` with this key stored it, or a request with this ``CacheOptions/key``.
   ///
@@ -48,8 +48,8 @@ extension EntryCache {
   /// await cache.remove("note/7")
   /// ```
   ///
-  /// Keys belong to the cache's partition. With ``CachePartition/credentials`` it is that of requests
-  /// without credentials.
+  /// Keys belong to the cache's partition. With ``CachePartition/credentials``, it is the partition
+  /// of requests without credentials.
   public func get(_ key: String) async -> NetworkResponse? {
     await entry(for: CacheableRequest(key: key))
   }
@@ -57,7 +57,7 @@ extension EntryCache {
   /// Stores bytes under a key, in place of an earlier answer.
   ///
   /// - Parameter lifetime: how long they are fresh; `nil` until the limits remove them.
-  /// - Returns: Whether the cache's limits permit bytes of this size.
+  /// - Returns: True if the cache's limits permit bytes of this size.
   @discardableResult
   public func put(
     _ bytes: [UInt8], for key: String, contentType: String = "application/octet-stream",

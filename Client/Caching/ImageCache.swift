@@ -1,7 +1,7 @@
 import FerryNetworking
 import FerryPlatform
 
-/// Images by their address, from the first source that has them: a mission, the cache, or the
+/// Images by their address, from the first source with the image: a mission, the cache, or the
 /// network.
 ///
 /// It returns the bytes as they were sent; the application draws them. Concurrent requests for one
@@ -21,12 +21,12 @@ public struct ImageCache: Sendable {
   private let pinned: (any PinnedContent)?
   private let flights = SingleFlight<Question, CachedImage>()
 
-  /// Creates a cache of images in its own folder.
+  /// Creates a cache of images in a separate folder.
   ///
   /// - Parameters:
   ///   - folder: created when needed; `nil` keeps everything in memory.
-  ///   - configuration: timeouts, fields, retries; a filter that accepts only images joins its own.
-  ///     Addresses are absolute, so its bases have no effect.
+  ///   - configuration: timeouts, fields, retries; a filter that accepts only images joins the
+  ///     configured one. Addresses are absolute, so bases have no effect.
   ///   - pinned: content that answers first.
   public init(
     folder: String?, limits: CacheLimits = .images, partition: CachePartition = .credentials,
@@ -40,9 +40,9 @@ public struct ImageCache: Sendable {
       pinned: pinned)
   }
 
-  /// Creates a cache of images that keeps them in a cache of the application.
+  /// Creates a cache of images that stores them in a cache of the application.
   ///
-  /// - Parameter cache: keeps images alone, by their addresses.
+  /// - Parameter cache: stores images alone, by their addresses.
   public init(
     cache: any EntryCache, configuration: NetworkConfiguration = NetworkConfiguration(),
     transport: any Transport = SystemTransport(),
@@ -54,7 +54,7 @@ public struct ImageCache: Sendable {
         configuration, transport: transport, connectivity: connectivity, cache: cache))
   }
 
-  /// Creates a cache of images that `client` fetches through `cache`.
+  /// Creates a cache of images; `client` fetches them through `cache`.
   package init(cache: any EntryCache, pinned: (any PinnedContent)?, client: NetworkClient) {
     self.cache = cache
     self.pinned = pinned
@@ -63,7 +63,8 @@ public struct ImageCache: Sendable {
 
   /// Returns the image at an absolute address.
   ///
-  /// An image with an `ETag` and no lifetime is asked for each time, unless the rule decides otherwise:
+  /// An image with an `ETag` and no lifetime is requested each time, unless the rule decides
+  /// otherwise:
   ///
   /// ```swift
   /// let rule = CacheOptions(unstatedLifetime: .seconds(86_400), staleWhenOffline: true)
@@ -106,7 +107,8 @@ public struct ImageCache: Sendable {
     }
   }
 
-  /// The properties that concurrent calls must share: the same address and the same rule.
+  /// The properties shared by concurrent calls with one transfer: the same address and the same
+  /// rule.
   private struct Question: Hashable, Sendable {
     let url: String
     let lifetime: Duration?
@@ -144,7 +146,7 @@ public struct CachedImage: Sendable, Equatable {
   public var origin: NetworkResponse.Origin
 }
 
-/// Rejects answers that are not images, such as the login page of a network.
+/// Rejects answers other than images, such as the login page of a network.
 struct ImageFilter: ResponseFilter {
   func check(
     _ response: NetworkResponse, for request: NetworkRequest
@@ -157,7 +159,7 @@ struct ImageFilter: ResponseFilter {
 
 /// The kind of image in an answer.
 enum ImageKind {
-  /// Returns the media type that the server names. If it names none, or only
+  /// Returns the media type named by the server. If it names none, or only
   /// `application/octet-stream`, the first bytes decide. `nil` if the answer is not an image.
   static func mediaType(of response: NetworkResponse) -> String? {
     let named = (response.headers["Content-Type"] ?? "").until(";", ",")
@@ -169,7 +171,7 @@ enum ImageKind {
     return shown(by: response.body)
   }
 
-  /// Returns the kind that the first bytes show (https://mimesniff.spec.whatwg.org, §6.1).
+  /// Returns the kind shown by the first bytes (https://mimesniff.spec.whatwg.org, §6.1).
   private static func shown(by body: [UInt8]) -> String? {
     if body.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return "image/png" }
     if body.starts(with: [0xFF, 0xD8, 0xFF]) { return "image/jpeg" }

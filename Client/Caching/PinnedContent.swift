@@ -4,11 +4,11 @@ public protocol PinnedContent: Sendable {
   /// Returns the content for an address.
   ///
   /// - Parameter url: in the form of ``ContentAddress/canonical(_:)``, with all parameters in the
-  ///   order of travel. The address in the list of content must have that form, too.
+  ///   order of travel. The address in the list of content must have the same form.
   func content(for url: String) async -> PinnedFile?
 }
 
-/// One file that stays.
+/// One pinned file.
 public struct PinnedFile: Sendable {
   /// The location of the file's bytes.
   public enum Content: Sendable {
@@ -25,7 +25,7 @@ public struct PinnedFile: Sendable {
   /// The size in bytes.
   public var size: Int
 
-  /// Creates a file from its parts.
+  /// Creates a file.
   public init(content: Content, mediaType: String, size: Int) {
     self.content = content
     self.mediaType = mediaType

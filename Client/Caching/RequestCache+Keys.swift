@@ -1,6 +1,6 @@
 import FerryNetworking
 
-// The entries that callers read and write themselves.
+// The entries for callers to read and write.
 extension RequestCache {
   /// Returns the newest answer under a request's key, fresh or stale; `nil` if there is none.
   public func entry(for request: CacheableRequest) async -> NetworkResponse? {
@@ -13,8 +13,8 @@ extension RequestCache {
     return response(found.head, body, age: judgement.age, isStale: !judgement.isFresh)
   }
 
-  /// Stores bytes under a request's key, in place of all earlier answers. Returns whether the limits
-  /// permit bytes of this size.
+  /// Stores bytes under a request's key, in place of all earlier answers. Returns true if the
+  /// limits permit bytes of this size.
   public func put(
     _ bytes: [UInt8], for request: CacheableRequest, contentType: String, lifetime: Duration?
   ) async -> Bool {

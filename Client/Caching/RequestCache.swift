@@ -4,7 +4,7 @@ import Foundation
 /// Answers to requests, in memory and on disk, by the rules of HTTP for a private cache (RFC 9111)
 /// and those of each request.
 ///
-/// A request's key is its endpoint, its identifying parameters, and the fields that `Vary` names. A
+/// A request's key is the endpoint, the identifying parameters, and the fields named by `Vary`. A
 /// request that changes an endpoint removes the kept answers of it. Several processes may use one
 /// folder.
 ///
@@ -13,8 +13,8 @@ import Foundation
 /// let client = NetworkClient(configuration, cache: cache)
 /// ```
 public struct RequestCache: EntryCache {
-  /// The largest content of a mission that is returned as a body, in bytes. Callers read larger
-  /// content, such as a film, from its file.
+  /// The largest content of a mission returned as a body, in bytes. Callers read larger content,
+  /// such as a film, from the file.
   static let pinnedBytesMax = 64 << 20
 
   let store: CacheStore
@@ -83,7 +83,7 @@ public struct RequestCache: EntryCache {
       ? .fresh(response) : .stale(response, validators: judgement.validators)
   }
 
-  /// Returns a kept answer with its age (RFC 9111 §4).
+  /// Returns a kept answer with the age of the answer (RFC 9111 §4).
   func response(
     _ head: CachedHead, _ body: [UInt8], age: Int64, isStale: Bool
   ) -> NetworkResponse {
@@ -107,7 +107,7 @@ public struct RequestCache: EntryCache {
 
   // MARK: Keeping
 
-  /// Stores an answer, renews a kept one by a 304, or removes answers that a change invalidates.
+  /// Stores an answer, renews a kept one by a 304, or removes answers invalidated by a change.
   public func store(
     _ response: NetworkResponse, for request: CacheableRequest
   ) async -> NetworkResponse {

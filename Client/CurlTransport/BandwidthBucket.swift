@@ -1,7 +1,7 @@
 /// A token bucket: credit grows with time up to a tenth of a second's worth.
 ///
 /// A part may exceed the credit; the next part waits until the debt is paid. So parts need not be
-/// cut to the credit. Over any time, no more is taken than the rate, the credit and one part
+/// cut to the credit. Over any time, no more is consumed than the rate, the credit and one part
 /// permit.
 struct BandwidthBucket: Sendable {
   private let rate: Double
@@ -18,12 +18,12 @@ struct BandwidthBucket: Sendable {
   /// Returns the time until there is credit; `nil` if there is some.
   mutating func wait(at now: ContinuousClock.Instant) -> Duration? {
     refill(now)
-    // A fraction of a byte does not count: otherwise the wait would approach its end without
+    // A fraction of a byte does not count: otherwise the wait would approach the end without
     // reaching it.
     return credit >= min(1, rate / 10) ? nil : .seconds((min(1, rate / 10) - credit) / rate)
   }
 
-  /// Takes `count` bytes, even without credit for them.
+  /// Consumes `count` bytes, even without credit for them.
   mutating func consume(_ count: Int, at now: ContinuousClock.Instant) {
     refill(now)
     credit -= Double(count)

@@ -1,16 +1,16 @@
 import FerryTransport
 
-/// Pauses transfers that would exceed the common limits, and resumes them in turn.
+/// Pauses transfers over the common limits, and resumes them in turn.
 ///
 /// A class, because all transfers of a loop share it. It never leaves the transport's thread.
 final class BandwidthGate {
-  /// The largest part that is sent at once under a limit, in bytes.
+  /// The largest part sent at once under a limit, in bytes.
   private static let partMaxLimited = 16 << 10
 
   private var limits: BandwidthLimits
   private var receiving: BandwidthBucket?
   private var sending: BandwidthBucket?
-  /// Paused transfers, in the order in which they resume.
+  /// Paused transfers, in the order of their resumption.
   private var waitingToReceive: [CurlTransfer] = []
   private var waitingToSend: [CurlTransfer] = []
 
@@ -19,7 +19,7 @@ final class BandwidthGate {
     fill()
   }
 
-  /// Whether bodies are to be read part by part.
+  /// True if bodies are to be read part by part.
   var limitsSending: Bool { sending != nil }
 
   /// The number of bytes to send at once; `nil` for as many as there is room for.
@@ -32,7 +32,7 @@ final class BandwidthGate {
     fill()
   }
 
-  /// Whether a transfer may take received bytes; if not, it pauses.
+  /// Returns true if a transfer may receive bytes; if not, it pauses.
   func mayReceive(_ transfer: CurlTransfer) -> Bool {
     guard receiving != nil else { return true }
     let now = ContinuousClock.now
@@ -44,18 +44,17 @@ final class BandwidthGate {
     return true
   }
 
-  /// Whether a transfer may send its next part; if not, it pauses.
+  /// Returns true if a transfer may send the next part; if not, it pauses.
   func maySend(_ transfer: CurlTransfer) -> Bool {
     guard sending?.wait(at: .now) != nil else { return true }
     if transfer.pauses.insert(.sending).inserted { waitingToSend.append(transfer) }
     return false
   }
 
-  /// Notes that a transfer sends `count` bytes.
+  /// Records `count` sent bytes.
   func recordSent(_ count: Int) { sending?.consume(count, at: .now) }
 
-  /// Resumes transfers that have credit. Returns the time until the next one; `nil` if none is
-  /// paused.
+  /// Resumes transfers with credit. Returns the time until the next one; `nil` if none is paused.
   func release() -> Duration? {
     if waitingToReceive.isEmpty && waitingToSend.isEmpty { return nil }
     let receive = release(\.waitingToReceive, .receiving) { receiving?.wait(at: .now) }

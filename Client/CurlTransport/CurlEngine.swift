@@ -30,16 +30,16 @@ final class CurlEngine: Sendable {
 
   deinit { queue.close() }
 
-  /// Begins a transfer; its sink receives all further events.
+  /// Begins a transfer; the transfer's sink receives all further events.
   func start(_ transfer: CurlTransfer) { queue.push(.start(transfer)) }
 
-  /// Resumes a transfer whose sink had no room.
+  /// Resumes a transfer after its sink has made room.
   func resume(_ transfer: CurlTransfer) { queue.push(.resume(transfer)) }
 
   /// Limits all transfers together.
   func limitBandwidth(_ limits: BandwidthLimits) { queue.push(.limit(limits)) }
 
-  /// Ends a transfer, also before its begin; the sink receives no further event.
+  /// Ends a transfer, also before it begins; the sink receives no further event.
   func cancel(_ transfer: CurlTransfer) {
     let (isFirst, _) = transfer.abandoned.compareExchange(
       expected: false, desired: true, ordering: .sequentiallyConsistent)
@@ -55,14 +55,14 @@ enum CurlCommand: Sendable {
   case limit(BandwidthLimits)
 }
 
-/// Commands in order, and the multi handle whose poll they interrupt.
+/// Commands in order, and the multi handle with a poll that they interrupt.
 final class CurlQueue: Sendable {
   private struct State {
     var commands: [CurlCommand] = []
     var isClosed = false
   }
 
-  // SAFETY: the thread alone uses the handle, but for curl_multi_wakeup, which curl allows from any
+  // SAFETY: the thread alone uses the handle, but for curl_multi_wakeup; curl allows it from any
   // thread. `close` is the last to wake it, under the lock that the thread takes before it frees
   // the handle.
   nonisolated(unsafe) let multi: UnsafeMutableRawPointer
@@ -92,7 +92,7 @@ final class CurlQueue: Sendable {
     }
   }
 
-  /// Takes all commands. Returns also whether these were the last.
+  /// Removes all commands from the queue. Returns also whether these were the last.
   func drain() -> (commands: [CurlCommand], isClosed: Bool) {
     state.withLock { state in
       defer { state.commands = [] }

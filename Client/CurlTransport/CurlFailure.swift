@@ -29,7 +29,7 @@ extension CurlTransfer {
       CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
       .secureConnectionFailed
     case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL:
-      // After a connection the address was good: then a redirect, or an answer that is not HTTP, is
+      // After a connection the address was good: then a redirect, or an answer other than HTTP, is
       // the reason.
       isConnected ? .other : .badAddress
     default:

@@ -4,7 +4,7 @@ import Foundation
 
 /// The transport's thread: runs every transfer until the queue is closed.
 ///
-/// All of it runs on that one thread; curl's callbacks come from `turn`.
+/// All of it runs on this thread; curl's callbacks come from `turn`.
 final class CurlLoop {
   private static let idleHandlesMax = 64
 
@@ -91,8 +91,7 @@ final class CurlLoop {
   private func end(_ transfer: CurlTransfer, _ failure: TransportError?) {
     guard let easy = transfer.easy else { return }
     transfer.easy = nil
-    // A finished stream whose consumer still exists must keep neither a file nor its place at the
-    // gate.
+    // A finished stream with an existing consumer must keep neither a file nor a place at the gate.
     (transfer.source, transfer.gate) = (nil, nil)
     running[easy.pointer] = nil
     streams[easy.pointer] = nil
@@ -107,9 +106,9 @@ final class CurlLoop {
     idle.append(easy)
   }
 
-  /// Ends streams that were silent too long. Returns how long to sleep at most.
+  /// Ends streams after too long silence. Returns how long to sleep at most.
   private func expireSilent() -> Duration {
-    // curl shortens the sleep by its own timers; commands interrupt it.
+    // curl shortens the sleep by timers; commands interrupt it.
     var sleep = Duration.seconds(3600)
     if streams.isEmpty { return sleep }
     let now = ContinuousClock.now
@@ -121,7 +120,7 @@ final class CurlLoop {
     return sleep
   }
 
-  /// Blocks SIGPIPE, which OpenSSL's writes to a closed socket raise.
+  /// Blocks SIGPIPE; OpenSSL's writes to a closed socket raise it.
   private func blockBrokenPipeSignal() {
     var signals = sigset_t()
     sigemptyset(&signals)

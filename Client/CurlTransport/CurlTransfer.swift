@@ -4,7 +4,7 @@ import Synchronization
 
 /// One exchange on the transport's thread.
 // SAFETY: the mutable properties are touched only on the transport's thread, by the loop and by
-// the callbacks that curl makes from within it; tasks use `abandoned` and the constants.
+// curl's callbacks from within it; tasks use `abandoned` and the constants.
 final class CurlTransfer: @unchecked Sendable {
   /// The scope of the request's timeout.
   enum Limit {
@@ -14,33 +14,33 @@ final class CurlTransfer: @unchecked Sendable {
     case silence
   }
 
-  /// The result of a callback that makes curl stop.
+  /// The result of a callback to make curl stop.
   static let stop = -1
 
   let request: TransportRequest
   let address: RequestAddress
   let limit: Limit
-  /// Set on cancellation, so that a transfer still in the queue never starts.
+  /// Set on cancellation, so a transfer still in the queue never starts.
   let abandoned = Atomic(false)
   private let sink: any TransferSink
   private let progress: TransportProgressHandler?
 
   /// The handle while the transfer runs.
   var easy: EasyHandle?
-  /// Ferry's own reason to end the transfer, which curl's code does not have.
+  /// Ferry's own reason to end the transfer; curl's code does not have it.
   private(set) var refusal: TransportError?
-  /// Whether a connection was ready for the request.
+  /// True if a connection was ready for the request.
   private(set) var isConnected = false
   /// The body, if it is read part by part.
   var source: BodySource?
-  /// The proxies to which every request may connect.
+  /// The proxies that every request may connect to.
   var proxies: ProxyAddresses?
   /// The common bandwidth limit of all transfers.
   var gate: BandwidthGate?
   /// The reasons why the transfer is paused.
   var pauses: Pauses = []
   private var progressLast = TransportProgress()
-  /// Whether a byte arrived since the loop's last check.
+  /// True if a byte arrived since the loop's last check.
   private(set) var hasMoved = false
   private var movedLast = ContinuousClock.now
   private var uploaded = 0
@@ -48,7 +48,7 @@ final class CurlTransfer: @unchecked Sendable {
   /// The last address of the request.
   private var lastAddress: RequestAddress
   private var head: ResponseHeadParser
-  /// Whether the body has begun.
+  /// True if the body has begun.
   private var hasHead = false
   private var pace: RequestPace?
   private var isTooSlow = false
@@ -67,7 +67,8 @@ final class CurlTransfer: @unchecked Sendable {
     head = ResponseHeadParser(followsRedirects: Self.followsRedirects(request.method))
   }
 
-  /// Whether redirects of a method are followed: curl would repeat others without their body.
+  /// Returns true if redirects of a method are followed: curl would repeat others without their
+  /// body.
   static func followsRedirects(_ method: TransportMethod) -> Bool {
     switch method {
     case .get, .head, .post: true
@@ -80,13 +81,13 @@ final class CurlTransfer: @unchecked Sendable {
     TransportError(.cancelled, "the request to \(address.endpoint) was cancelled")
   }
 
-  /// Notifies the sink that the transfer is over.
+  /// Notifies the sink of the transfer's end.
   func finish(_ failure: TransportError?) { sink.finish(failure) }
 }
 
 // Curl's callbacks.
 extension CurlTransfer {
-  /// Returns whether the exchange may connect to an address, which its next request needs.
+  /// Returns true if the exchange may connect to an address for the next request.
   func mayConnect(to address: NetworkAddress?, port: UInt16) -> Bool {
     let rule = request.destinations
     if rule == .any { return true }
@@ -103,8 +104,8 @@ extension CurlTransfer {
     return false
   }
 
-  /// Notes that a connection is ready for the next request of the exchange. Returns whether to send
-  /// it. The connection may be one that an earlier request opened.
+  /// Records that a connection is ready for the next request of the exchange. Returns true to send
+  /// the request. An earlier request may have opened the connection.
   func connectionIsReady(to remote: NetworkAddress?, port: UInt16) -> Bool {
     isConnected = true
     hasMoved = true
@@ -125,10 +126,9 @@ extension CurlTransfer {
     return true
   }
 
-  /// Takes one line of a head. Returns whether to continue.
+  /// Receives one line of a head. Returns true to continue.
   ///
-  /// Lines of a head are no movement: a head that comes byte by byte must not delay the request for
-  /// ever.
+  /// Lines of a head are no movement: a head sent byte by byte must not delay the request for ever.
   func receive(headLine: UnsafeRawBufferPointer) -> Bool {
     if let head = head.feed(headLine) {
       (hasMoved, hasHead) = (true, true)
@@ -139,7 +139,7 @@ extension CurlTransfer {
     return false
   }
 
-  /// Takes a part of the body. Returns the number of bytes taken, or a code for curl.
+  /// Receives a part of the body. Returns the number of accepted bytes, or a code for curl.
   func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
     hasMoved = true
     guard !abandoned.load(ordering: .relaxed) else { return Self.stop }
@@ -157,7 +157,7 @@ extension CurlTransfer {
     }
   }
 
-  /// Puts the next part of the body into `buffer`. Returns its size, or a code for curl.
+  /// Writes the next part of the body into `buffer`. Returns the part's size, or a code for curl.
   func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     hasMoved = true
     guard !abandoned.load(ordering: .relaxed), let source else { return Int(CURL_READFUNC_ABORT) }
@@ -181,14 +181,14 @@ extension CurlTransfer {
     return total >= received ? total - received : total
   }
 
-  /// Reports the progress of the transfer to its observer.
+  /// Reports the progress of the transfer to the observer.
   func report(_ state: TransportProgress) {
     guard let progress, state != progressLast, !abandoned.load(ordering: .relaxed) else { return }
     progressLast = state
     progress(state)
   }
 
-  /// Whether the transfer has an observer of its progress.
+  /// True if the transfer has an observer of the progress.
   var isObserved: Bool { progress != nil }
 }
 
@@ -197,7 +197,7 @@ extension CurlTransfer {
   /// The reasons why a transfer is paused; it resumes when none is left.
   struct Pauses: OptionSet {
     let rawValue: Int
-    /// Its sink has no room.
+    /// The sink has no room.
     static let sink = Pauses(rawValue: 1)
     /// All transfers together have reached the limit for receiving.
     static let receiving = Pauses(rawValue: 2)
@@ -240,7 +240,7 @@ extension CurlTransfer {
     return min(silence, left)
   }
 
-  /// The error for a silence over the limit, or for a body that is too slow.
+  /// The error for a silence over the limit, or for a too slow body.
   var silenceFailure: TransportError {
     if isTooSlow, let rate = request.minimumRate {
       return TransportError(

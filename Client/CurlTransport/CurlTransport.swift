@@ -4,11 +4,11 @@ import FerryTransport
 ///
 /// It uses HTTP/2 if TLS offers it, and verifies certificates. It follows at most five redirects,
 /// none of them from https to http, and sends credentials to no other host. Requests to loopback
-/// never use a proxy. The thread ends when the transport and its bodies are released.
+/// never use a proxy. The thread ends when the transport and all bodies are released.
 public final class CurlTransport: Transport {
   private let engine: CurlEngine
 
-  /// Creates a transport with its own thread and connections.
+  /// Creates a transport with a thread and connections of its own.
   public convenience init(configuration: TransportConfiguration = TransportConfiguration()) {
     self.init(engine: CurlEngine(configuration))
   }

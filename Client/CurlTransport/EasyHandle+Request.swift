@@ -31,13 +31,13 @@ extension EasyHandle {
   private func setConnection(_ transfer: CurlTransfer, _ settings: Settings) {
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS)
-    // Waits until the first connection shows whether it can be shared: only TLS shows that at once.
+    // Waits until the first connection shows whether it can be shared: only TLS shows this at once.
     set(CURLOPT_PIPEWAIT, transfer.address.isSecure)
     set(CURLOPT_TCP_NODELAY, true)
     set(CURLOPT_TCP_KEEPALIVE, true)
     set(CURLOPT_TCP_KEEPIDLE, 60)
     set(CURLOPT_TCP_KEEPINTVL, 15)
-    // A cancelled transfer must not wait for its name to resolve: all others would wait, too.
+    // A cancelled transfer must not wait for the resolution of a name: all others would wait, too.
     set(CURLOPT_QUICK_EXIT, true)
     set(CURLOPT_USERAGENT, settings.configuration.userAgent)
     set(CURLOPT_NOPROXY, settings.proxyExceptions)

@@ -1,12 +1,12 @@
 import CFerryCurl
 
-/// One curl easy handle with the memory that it refers to.
+/// One curl easy handle with the memory it refers to.
 ///
 /// A class, because idle handles wait in a pool and C callbacks refer to running ones. It never
 /// leaves the transport's thread.
 final class EasyHandle {
   let pointer: UnsafeMutableRawPointer
-  /// The first option that curl rejected.
+  /// The first option rejected by curl.
   private(set) var refusal: CURLcode?
   /// The file of certificate authorities, if there is one.
   private(set) var authoritiesFile: String?
@@ -85,7 +85,7 @@ final class EasyHandle {
     set(option, max(1, milliseconds))
   }
 
-  /// Makes curl write its description of a failure where `failureText` reads it.
+  /// Makes curl write descriptions of failures into the buffer of `failureText`.
   func collectFailureText() { set(CURLOPT_ERRORBUFFER, UnsafeMutableRawPointer(errorText)) }
 
   /// Sends a copy of `body`.
@@ -144,10 +144,10 @@ final class EasyHandle {
     return number
   }
 
-  /// Bytes of the body that were sent.
+  /// The sent bytes of the body.
   var bytesSent: Int { offset(CURLINFO_SIZE_UPLOAD_T) }
 
-  /// Bytes of the response's body that were received, before they are decoded.
+  /// The received bytes of the response's body, before they are decoded.
   var bytesReceived: Int { offset(CURLINFO_SIZE_DOWNLOAD_T) }
 
   private func offset(_ info: CURLINFO) -> Int {

@@ -22,7 +22,7 @@ enum HandshakeFault: Equatable {
   ///   - code: curl's result.
   ///   - verifyResult: OpenSSL's (x509_vfy.h), 0 if the chain itself is good.
   ///   - file: of certificate authorities, if there is one.
-  ///   - text: curl's description, which has OpenSSL's error number.
+  ///   - text: curl's description, with OpenSSL's error number.
   init(_ code: CURLcode, verifyResult: Int, file: String?, text: String = "") {
     switch code {
     case CURLE_SSL_CONNECT_ERROR where Self.isWithoutTLS(text): self = .withoutTLS
@@ -60,7 +60,7 @@ enum HandshakeFault: Equatable {
     }
   }
 
-  /// Whether nothing shows that the server knows TLS.
+  /// True if nothing shows that the server knows TLS.
   var isPlain: Bool {
     switch self {
     case .withoutTLS, .badAuthorities: true
@@ -68,8 +68,8 @@ enum HandshakeFault: Equatable {
     }
   }
 
-  /// Whether OpenSSL read something else than a record of TLS. The reason is the low part of its
-  /// error number (err.h, sslerr.h): a wrong version, a packet that is too long, or, since OpenSSL
+  /// Returns true if OpenSSL read something else than a record of TLS. The reason is the low part
+  /// of the error number (err.h, sslerr.h): a wrong version, a too long packet, or, since OpenSSL
   /// 3.2, a failure of the record layer.
   static func isWithoutTLS(_ text: String) -> Bool {
     guard let match = text.firstMatch(of: /error:([0-9A-Fa-f]{8})/),
@@ -78,7 +78,7 @@ enum HandshakeFault: Equatable {
     return [267, 198, 313].contains(number & 0x7F_FFFF)
   }
 
-  /// Whether the connection broke during the handshake, so that nothing is known of the server. The
+  /// Returns true if the connection broke during the handshake: nothing is known of the server. The
   /// network may be the reason, and another attempt may succeed. A failure of TLS itself has one of
   /// OpenSSL's error numbers.
   static func isBreak(_ text: String) -> Bool {

@@ -14,13 +14,13 @@ struct ProxyAddresses: Sendable, Equatable {
     left.proxies.elementsEqual(right.proxies) { $0 == $1 }
   }
 
-  /// - Parameter configured: The proxy of the configuration; `nil` takes the environment's.
+  /// - Parameter configured: The proxy of the configuration; `nil` for the environment's.
   init(configured: String?, environment: [String: String]) {
     let urls = configured.map { [$0] } ?? Self.variables.compactMap { environment[$0] }
     proxies = urls.compactMap(Self.parts)
   }
 
-  /// Returns whether a connection goes to a proxy. Blocks until the names of the proxies are
+  /// Returns true if a connection goes to a proxy. Blocks until the names of the proxies are
   /// resolved.
   func contain(_ address: NetworkAddress, port: UInt16) -> Bool {
     proxies.contains { proxy in

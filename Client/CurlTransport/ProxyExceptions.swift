@@ -1,4 +1,4 @@
-/// The hosts that need no proxy.
+/// Hosts without a proxy.
 enum ProxyExceptions {
   /// Returns curl's list: the environment's exceptions, and always loopback.
   static func list(environment: [String: String]) -> String {

@@ -4,7 +4,7 @@ import FerryTransport
 struct ResponseHeadParser {
   private let followsRedirects: Bool
   private var current: ResponseHead?
-  /// Whether body bytes belong to a redirect.
+  /// True if body bytes belong to a redirect.
   private(set) var isPassing = false
   /// Why the heads of this exchange exceed the limits; `nil` if they do not.
   private(set) var fault: String?
@@ -17,9 +17,9 @@ struct ResponseHeadParser {
 
   init(followsRedirects: Bool) { self.followsRedirects = followsRedirects }
 
-  /// Takes one line with or without its line end.
+  /// Reads one line with or without the line end.
   ///
-  /// Returns the final head at its closing empty line. Trailers are not part of a head.
+  /// Returns the final head at the closing empty line. Trailers are not part of a head.
   mutating func feed(_ line: some Collection<UInt8>) -> ResponseHead? {
     bytes += line.count
     lines += 1

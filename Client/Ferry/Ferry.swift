@@ -1,5 +1,5 @@
-// The umbrella that an application imports: the replica, its values, requests and their caches,
-// files, missions, and behaviours with patches.
+// The umbrella for applications: the replica, its values, requests and caches, files, missions, and
+// behaviours with patches.
 @_exported import FerryCaching
 @_exported import FerryFiles
 @_exported import FerryMissions

@@ -3,7 +3,7 @@ import FerryMissions
 
 /// Offers the content of missions to the caches of requests and images (SPEC.md §21).
 extension MissionManager: PinnedContent {
-  /// Returns the content that a version in use has for an address, or `nil`.
+  /// Returns the content for an address from a version in use, or `nil`.
   public func content(for url: String) async -> PinnedFile? {
     guard let item = try? await item(for: url) else { return nil }
     let size = Int(item.content.size)

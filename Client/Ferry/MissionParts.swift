@@ -2,7 +2,7 @@ import FerryCaching
 import FerryMissions
 import Foundation
 
-/// Parts of a mission manager that an application replaces with its own; `nil` keeps Ferry's.
+/// Replacements for parts of a mission manager; `nil` keeps Ferry's.
 ///
 /// ```swift
 /// var parts = MissionParts()
@@ -11,12 +11,12 @@ import Foundation
 /// ```
 public struct MissionParts: Sendable {
   /// The files of the content: by default a ``DiskFileStore`` beside the replica. An encrypted one
-  /// has its own key.
+  /// has a separate key.
   public var files: (any MissionFiles)?
   /// The rows of missions: by default a ``SQLiteMissionStore`` beside the replica.
   public var store: (any MissionStore)?
-  /// Makes the downloader: by default a ``ChunkedDownloader``. It gets the function that sends
-  /// requests to the replica's server, with its token, and to other servers.
+  /// Makes the downloader: by default a ``ChunkedDownloader``. It gets the function for requests to
+  /// the replica's server, with the token, and to other servers.
   public var downloader: (@Sendable (@escaping DownloadOpening) -> any Downloader)?
   /// The source of missions: by default the replica's last pull.
   public var catalogue: (any MissionCatalogue)?

@@ -10,7 +10,7 @@ extension OwnMissions {
   /// - Parameters:
   ///   - folder: the folder's path.
   ///   - options: the limits; `itemsAtOnce` counts the items of all missions together.
-  ///   - key: 32 bytes that encrypt content at rest, from the first fetched byte. Names, addresses
+  ///   - key: 32 bytes; they encrypt content at rest, from the first fetched byte. Names, addresses
   ///     and payloads are not encrypted.
   ///   - transport: carries requests; libcurl by default.
   /// - Throws: ``MissionError/Kind/busy`` if another process has the folder open;
@@ -26,8 +26,8 @@ extension OwnMissions {
       canonical: ContentAddress.canonical)
   }
 
-  /// Opens the composed missions in a folder, and sends their requests through a client with its
-  /// fields and filters.
+  /// Opens the composed missions in a folder, and sends requests through a client with its fields
+  /// and filters.
   public static func open(
     _ folder: String, options: MissionOptions = MissionOptions(), key: [UInt8]? = nil,
     client: NetworkClient
@@ -41,6 +41,6 @@ extension OwnMissions {
 
 /// Offers the content of composed missions to the caches of requests and images.
 extension OwnMissions: PinnedContent {
-  /// Returns the content that a version in use has for an address, or `nil`.
+  /// Returns the content for an address from a version in use, or `nil`.
   public func content(for url: String) async -> PinnedFile? { await manager.content(for: url) }
 }

@@ -3,7 +3,7 @@ import FerryProtocol
 import FerrySyncClient
 
 extension Replica {
-  /// Returns the bundles that this replica's space publishes. Their state is in `bundles.db` in the
+  /// Returns the bundles published by this replica's space. Their state is in `bundles.db` in the
   /// folder of the missions.
   ///
   /// Each later sync of the replica leaves withdrawn versions, and reports outcomes to the server.
@@ -16,7 +16,7 @@ extension Replica {
   ///
   /// - Parameters:
   ///   - options: the version of the shell.
-  ///   - missions: the manager that fetches the files; by default a new one.
+  ///   - missions: the manager for the files; by default a new one.
   public func bundles(
     options: BundleOptions = BundleOptions(), missions: MissionManager? = nil
   ) async throws -> Bundles {
@@ -26,7 +26,7 @@ extension Replica {
     return bundles(in: store, options: options, missions: manager)
   }
 
-  /// Returns the bundles whose states are in a store; see ``bundles(options:missions:)``.
+  /// Returns the bundles with a state in a store; see ``bundles(options:missions:)``.
   package func bundles(
     in store: BundleStore, options: BundleOptions, missions: MissionManager
   ) -> Bundles {
@@ -49,12 +49,12 @@ extension Bundles: ReplicaCompanion {
 }
 
 extension Bundles {
-  /// Returns the version in use of a bundle, given by its name; `nil` if there is none.
+  /// Returns the version in use of a bundle, given by name; `nil` if there is none.
   public func active(_ name: String) async throws -> ActiveBundle? {
     try await active(try Self.checked(name))
   }
 
-  /// Updates a bundle, given by its name.
+  /// Updates a bundle, given by name.
   @discardableResult
   public func update(_ name: String) async throws -> Bool {
     try await update(try Self.checked(name))

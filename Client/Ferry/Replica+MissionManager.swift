@@ -6,15 +6,15 @@ import FerryProtocol
 import FerrySyncClient
 
 extension Replica {
-  /// Returns a manager of the missions that this replica's space publishes. Its files are in the
+  /// Returns a manager of the missions published by this replica's space. The files are in the
   /// folder `<replica>.missions` beside the replica's file; those of a joined space in
   /// `<replica>-<number>.missions`.
   ///
-  /// Work that was under way when the last process ended continues. If `restores` is `false`, it
-  /// waits for ``MissionManager/restore()``. The last ``sync(progress:)`` brought the catalogue.
+  /// Work under way at the end of the last process continues. If `restores` is `false`, it waits
+  /// for ``MissionManager/restore()``. The catalogue is from the last ``sync(progress:)``.
   ///
-  /// The manager rests and is closed with the replica. Of a replica in memory, the files are in a
-  /// temporary folder, which ``close()`` deletes.
+  /// The manager is suspended and closed with the replica. Of a replica in memory, the files are in
+  /// a temporary folder; ``close()`` deletes it.
   ///
   /// ```swift
   /// let missions = try await replica.missionManager()
@@ -25,10 +25,10 @@ extension Replica {
   ///
   /// - Parameters:
   ///   - options: the limits of the downloads; see ``MissionOptions``.
-  ///   - key: 32 bytes that encrypt content at rest; ``MissionManager/content(of:in:)`` reads such
+  ///   - key: 32 bytes; they encrypt content at rest; ``MissionManager/content(of:in:)`` reads such
   ///     content. It is for Ferry's files alone; ``MissionParts/files`` have their own.
-  ///   - transport: carries requests, with bandwidth limits of its own; libcurl by default.
-  ///   - restores: whether work that an earlier process began continues at once.
+  ///   - transport: carries requests, with separate bandwidth limits; libcurl by default.
+  ///   - restores: true to continue the work of an earlier process at once.
   ///   - parts: replace parts of the manager; see ``MissionParts``.
   public func missionManager(
     options: MissionOptions = MissionOptions(), key: [UInt8]? = nil,
@@ -58,15 +58,15 @@ extension Replica {
     var settings = DownloadSettings()
     // The manager writes all content to the disk before it reports a mission as complete.
     settings.endsDurable = false
-    // The manager itself retries without end, and reports the reason. So a request that fails twice
-    // in a row goes back to it.
+    // The manager itself retries without end, and reports the reason. So a request goes back to it
+    // after two failures in a row.
     settings.retry.attemptsMax = 2
     // If a server asks for a longer pause, the manager reports it and pauses before it asks again.
     settings.retry.retryAfterMax = .seconds(10)
     return ChunkedDownloader(settings: settings, open: open)
   }
 
-  /// Returns the function that sends requests to the replica's current server, with its token.
+  /// Returns the function for requests to the replica's current server, with the token.
   private func requests(
     over transport: any Transport, _ options: MissionOptions
   ) -> DownloadOpening {
@@ -131,7 +131,7 @@ extension MissionManager {
     try await waitUntilIdle(try Self.identifiers(names))
   }
 
-  /// Returns the folder of a mission, given by its name.
+  /// Returns the folder of a mission, given by name.
   public func path(_ name: String) async throws(MissionError) -> String {
     try await path(try Self.identifiers([name])[0])
   }

@@ -1,19 +1,19 @@
 import FerryCommandLine
 import FerryPlatform
 
-/// Commands in hints, for a space that is not the file's first one; pure.
+/// Commands in hints, for a space other than the file's first one; pure.
 enum CommandHint {
-  /// Commands that concern the whole file, or that name their space themselves.
+  /// Commands for the whole file, or with a space of their own.
   private static let ofFile: Set<Substring> = [
     "join", "leave", "spaces", "sql", "sync", "push", "pull", "name", "import",
   ]
 
-  /// Returns lines in which each command between backticks names the space.
+  /// Returns the lines, with the space's name in each command between backticks.
   ///
-  /// `ferry to-apply` becomes `ferry to-apply --in SPACE`. A joined space is set up with `ferry join
-  /// SPACE` where the first one is set up with `ferry init --space NAME`.
+  /// `ferry to-apply` becomes `ferry to-apply --in SPACE`. A joined space is set up with `ferry
+  /// join SPACE`, the first one with `ferry init --space NAME`.
   ///
-  /// - Parameter space: `nil` for the first space, which commands need not name.
+  /// - Parameter space: `nil` for the first space: commands need not name it.
   static func lines(_ lines: [String], in space: String?) -> [String] {
     guard let space else { return lines }
     return lines.map { line in
@@ -26,9 +26,9 @@ enum CommandHint {
     }
   }
 
-  /// Returns a failure whose next step names the space.
+  /// Returns a failure with the space's name in the next step.
   ///
-  /// - Parameter space: `nil` for the first space, which commands need not name.
+  /// - Parameter space: `nil` for the first space: commands need not name it.
   static func failure(_ failure: CommandFailure, in space: String?) -> CommandFailure {
     var failure = failure
     failure.why = lines([failure.why], in: space)[0]
@@ -50,7 +50,7 @@ enum CommandHint {
     return (["ferry", "join", Substring(space)] + words.dropFirst(2)).joined(separator: " ")
   }
 
-  /// Adds an option before the words that ``SuggestedCommand`` has quoted, or that no option may follow.
+  /// Adds an option before the words quoted by ``SuggestedCommand``, or that no option may follow.
   private static func adding(_ option: String, to command: Substring) -> String {
     let ends = [" -- ", " '"].compactMap { command.utf8.firstRange(of: $0.utf8)?.lowerBound }
     guard let end = ends.min() else { return "\(command) \(option)" }

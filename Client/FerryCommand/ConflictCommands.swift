@@ -53,7 +53,7 @@ extension FerryCommand {
     return .done
   }
 
-  /// Names the place of values that no conflict lists.
+  /// Names the place of values without a listed conflict.
   private static func notice(_ replica: Replica) async throws {
     let status = try await replica.status()
     guard status.quarantined > 0 else { return }
@@ -184,7 +184,7 @@ extension PresentSide {
     }
   }
 
-  /// The present value, and whether the record exists; both null if that is not known here.
+  /// The present value, and whether the record exists; both null if they are not known here.
   fileprivate var json: [(String, JSONText)] {
     switch self {
     case .value(let value): [("now", Presentation.json(value)), ("exists", .bool(true))]

@@ -235,7 +235,7 @@ extension Problem {
 }
 
 extension Problem {
-  /// A remedy for a schema that cannot be put in force.
+  /// A remedy if a schema cannot be put in force.
   private var schemaNext: String {
     if violations.isEmpty { return "correct the document, then `ferry schema apply FILE` again" }
     let repair = "repair the records or the document, then `ferry schema apply FILE` again"

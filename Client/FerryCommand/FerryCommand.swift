@@ -56,7 +56,7 @@ enum FerryCommand {
     ],
     exitCodes: ExitCodeNote.standard)
 
-  /// Opens the replica that the command line names. Commands that only read do not create one.
+  /// Opens the replica named on the command line. Commands that only read do not create one.
   static func open(
     _ arguments: ParsedArguments, creating: Bool = false, transport: (any Transport)? = nil
   ) async throws -> Replica {
@@ -73,7 +73,7 @@ enum FerryCommand {
     return try await replica.space(space)
   }
 
-  /// Opens the replica for a command that uses its server, and warns if the server's address
+  /// Opens the replica for a command that uses the server, and warns if the server's address
   /// exposes the token.
   static func openForServer(
     _ arguments: ParsedArguments, transport: (any Transport)? = nil

@@ -54,7 +54,7 @@ struct ImportJob: Sendable {
       firstReplaced: replaced.first)
   }
 
-  /// Writes the rows in transactions. Returns those that the table had before.
+  /// Writes the rows in transactions. Returns the rows already in the table before.
   private func write(
     to writer: BulkWriter, progress: (Int) -> Void
   ) throws -> (count: Int, first: [Name]) {
@@ -87,7 +87,7 @@ struct ImportJob: Sendable {
     generatesKey ? nil : ImportSurvey.identifier(in: row, key: key).map { Name($0) }
   }
 
-  /// Returns the identifiers of rows that the table has already.
+  /// Returns the identifiers of rows already in the table.
   private func existing(_ rows: [[Column]], _ database: Database) throws -> Set<Name> {
     let identifiers = Set(rows.compactMap { identifier(of: $0) })
     guard !identifiers.isEmpty else { return [] }
@@ -123,7 +123,8 @@ struct ImportJob: Sendable {
     return true
   }
 
-  /// Checks that the table has the file's columns, and columns of reals, which would round large integers.
+  /// Checks that the table has the file's columns. Throws also for columns of reals: they would
+  /// round large integers.
   private func checkColumns(_ database: Database) throws {
     let columns = try database.query(
       "SELECT name, upper(type) AS type FROM pragma_table_info(?)", [.text(table.text)])
@@ -144,7 +145,8 @@ struct ImportJob: Sendable {
     }
   }
 
-  /// Whether a declared type has the affinity REAL (https://sqlite.org/datatype3.html §3.1).
+  /// Returns true if a declared type has the affinity REAL (https://sqlite.org/datatype3.html
+  /// §3.1).
   private static func isReal(_ type: String) -> Bool {
     !["INT", "CHAR", "CLOB", "TEXT", "BLOB"].contains { type.contains($0) }
       && ["REAL", "FLOA", "DOUB"].contains { type.contains($0) }

@@ -2,18 +2,18 @@ import Ferry
 import FerryCommandLine
 import FerryTableImport
 
-/// The numbers of an import, for its report; pure.
+/// The numbers of an import, for the report; pure.
 struct ImportResult: Equatable {
   let table: Name
-  /// Whether the import created the table.
+  /// True if the import created the table.
   let isCreated: Bool
   /// The rows of the file.
   let rows: Int
-  /// Rows whose identifier an earlier row of the file has.
+  /// Rows with the same identifier as an earlier row of the file.
   let repeatedRows: Int
   /// The first identifiers of such rows.
   let firstRepeated: [Name]
-  /// Rows that the table had before the import.
+  /// Rows in the table before the import.
   let replacedRows: Int
   /// The first identifiers of such rows.
   let firstReplaced: [Name]
@@ -59,10 +59,10 @@ struct ImportResult: Equatable {
   }
 }
 
-/// Counts the rows of a file that its table had before, batch by batch; pure. A repeated identifier
-/// counts once, since its later rows find the first one.
+/// Counts the rows of a file already in the table before, batch by batch; pure. A repeated
+/// identifier counts once, since the later rows find the first one.
 struct ReplacedRows {
-  /// The identifiers that several rows of the file have.
+  /// The identifiers of several rows of the file.
   let repeated: Set<Name>
   private var seen: Set<Name> = []
   private(set) var count = 0
@@ -75,7 +75,7 @@ struct ReplacedRows {
   ///
   /// - Parameters:
   ///   - identifiers: those of the batch's rows, in order.
-  ///   - existing: those that the table had before the batch.
+  ///   - existing: those in the table before the batch.
   mutating func add(_ identifiers: [Name], existing: Set<Name>) {
     for identifier in identifiers {
       if repeated.contains(identifier), !seen.insert(identifier).inserted { continue }

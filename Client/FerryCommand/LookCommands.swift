@@ -173,7 +173,7 @@ struct LoggedLine {
 }
 
 extension LoggedLine {
-  /// Describes the side that won.
+  /// Describes the winning side.
   private static func against(
     _ kept: KeptConflict, _ who: (DeviceID, Bool) -> String
   ) -> String {

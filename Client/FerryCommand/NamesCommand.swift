@@ -27,8 +27,8 @@ enum CompletedNames: String, CaseIterable {
     }
   }
 
-  /// Returns the names in a file; none for another file than a replica. Names that a shell would show as
-  /// several lines or as control characters are left out.
+  /// Returns the names in a file; none for another file than a replica. Names displayed by a shell
+  /// as several lines or as control characters are left out.
   func names(in path: String) async -> [String] {
     guard FileAccess.exists(path), let file = try? await LocalDatabase.open(path) else { return [] }
     let rows = try? await file.read { [query] in
@@ -43,8 +43,8 @@ enum CompletedNames: String, CaseIterable {
     }
   }
 
-  /// Returns the value of `--replica` among the words of a line; `nil` without one. Bash gives a `=` as a
-  /// word of its own.
+  /// Returns the value of `--replica` among the words of a line; `nil` without one. Bash passes a
+  /// `=` as a separate word.
   static func replica(among words: [String]) -> String? {
     for (index, word) in words.enumerated() {
       if let path = word.rest(after: "--replica=") { return String(path) }

@@ -2,12 +2,12 @@ import Ferry
 import FerryCommandLine
 import FerryProtocol
 
-/// An operation as a user names it: its identifier, or a beginning that no other one has.
+/// An operation as named by a user: the identifier, or a unique beginning of it.
 enum OperationArgument {
-  /// The most candidates that an error names.
+  /// The most candidates in an error.
   private static let candidatesMax = 5
 
-  /// Returns the identifier that the text stands for.
+  /// Returns the identifier for the text.
   ///
   /// - Throws: `UsageError` if it is no beginning of an identifier; `CommandFailure` with the
   ///   candidates if several operations begin with it; ``ReplicaError/notFound(_:)``.

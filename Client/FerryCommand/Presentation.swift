@@ -34,8 +34,9 @@ enum Presentation {
     columns.map { "\($0.name)=\(cell($0.value))" }.joined(separator: " ")
   }
 
-  /// Returns the values of an operation's columns. Of a counter the operation has the difference: its value
-  /// is that before the operation and the difference, as far as the former one is known.
+  /// Returns the values of an operation's columns. Of a counter the operation has the difference:
+  /// the value is the one before the operation and the difference, as far as the former one is
+  /// known.
   static func values(of operation: SyncOperation, from former: [Column]) -> [Column] {
     if operation.increments.isEmpty { return operation.columns }
     return operation.columns.map { column in
@@ -77,7 +78,7 @@ enum Presentation {
       + ".\(digits)Z"
   }
 
-  /// Names that other commands take, so tables never cut them.
+  /// Names for other commands; tables never cut them.
   private static let identifiers: Set = ["operation", "id", "entry", "space"]
 
   /// Prints rows as a table, or as JSON lines.

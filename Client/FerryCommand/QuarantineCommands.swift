@@ -40,7 +40,7 @@ extension FerryCommand {
     return .done
   }
 
-  /// Entries that other commands name.
+  /// The most entries named by other commands.
   private static let reasonsShown = 3
 
   /// Returns lines with the records and reasons of the oldest entries.

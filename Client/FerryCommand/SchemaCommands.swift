@@ -67,9 +67,9 @@ extension FerryCommand {
     return .done
   }
 
-  /// Returns the document to apply. It replaces only the version that was compared with it.
+  /// Returns the document to apply. It replaces only the version compared with it.
   ///
-  /// - Throws: ``CommandFailure`` if rules would be lost that the user has not decided about.
+  /// - Throws: ``CommandFailure`` if rules would be lost without a decision of the user.
   private static func successor(
     _ document: SpaceSchema, of replica: Replica, _ arguments: ParsedArguments
   ) async throws -> SpaceSchema {

@@ -6,7 +6,8 @@ import Foundation
 /// Finds out after a failure whether the server's address has the wrong scheme: `https` for a
 /// server without TLS, or `http` for a server with it.
 ///
-/// It asks the address once with each scheme, without a token and without the name of the space.
+/// It sends one request with each scheme to the address, without a token and without the name of
+/// the space.
 struct SchemeCheck {
   /// The longest wait for each answer.
   private static let timeout = Duration.seconds(5)
@@ -24,9 +25,9 @@ struct SchemeCheck {
     }
   }
 
-  /// Returns an error that names the scheme if it is the reason, and the given error otherwise.
+  /// Returns an error about the scheme if it is the reason, and the given error otherwise.
   ///
-  /// - Parameter url: the server's address as the user has given it.
+  /// - Parameter url: the server's address as given by the user.
   func explaining(_ error: any Error, url: String) async -> any Error {
     guard let failure = error as? ReplicaError, Self.mayBeScheme(failure),
       let address = SchemeAddress(url)
@@ -40,8 +41,8 @@ struct SchemeCheck {
     return Self.failure(address)
   }
 
-  /// Whether a failure may come from the wrong scheme. A server that breaks a handshake, or closes
-  /// the connection without an answer, looks like a network that fails.
+  /// Returns true if a failure may come from the wrong scheme. A server that breaks a handshake, or
+  /// closes the connection without an answer, looks like a failing network.
   static func mayBeScheme(_ error: ReplicaError) -> Bool {
     switch error {
     case .offline, .untrusted: true
@@ -66,8 +67,8 @@ struct SchemeCheck {
     return Self.isPlainAnswer(status: response.status)
   }
 
-  /// Whether an answer to plain http comes from a server without TLS. A server with TLS answers a
-  /// plain request with 400 or 426, or redirects it.
+  /// Returns true if an answer to plain http comes from a server without TLS. A server with TLS
+  /// answers a plain request with 400 or 426, or redirects it.
   static func isPlainAnswer(status: Int) -> Bool {
     status != 400 && status != 426 && !(300...399).contains(status)
   }
@@ -101,7 +102,7 @@ struct SchemeAddress: Equatable {
   /// With `http://`.
   let plain: String
 
-  /// Reads an absolute address; `nil` for anything else. Leaves out its query and its user.
+  /// Reads an absolute address; `nil` for anything else. Leaves out the query and the user.
   init?(_ url: String) {
     guard var parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
       let scheme = parts.scheme?.lowercasedASCII, scheme == "http" || scheme == "https"

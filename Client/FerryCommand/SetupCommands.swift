@@ -186,7 +186,7 @@ extension FerryCommand {
     return try verdict(after: status, arguments)
   }
 
-  /// Shows the progress of changes that are applied to new tables.
+  /// Shows the progress while changes are applied to new tables.
   private static func withProgress<T: Sendable>(
     _ work: (@escaping @Sendable (SyncProgress) -> Void) async throws -> T
   ) async throws -> T {
@@ -197,7 +197,7 @@ extension FerryCommand {
     }
   }
 
-  /// Reports rows that the tracked tables reject.
+  /// Reports rows rejected by the tracked tables.
   private static func verdict(
     after status: ReplicaStatus, _ arguments: ParsedArguments
   ) throws -> ExitStatus {
@@ -210,7 +210,7 @@ extension FerryCommand {
     BoundedList.names(tables.map(\.text), shown: BoundedList.listed)
   }
 
-  /// Shows how keys that are no texts become identifiers.
+  /// Shows how keys other than texts become identifiers.
   private static func show(_ keys: [KeyProposal], on output: TextOutput) throws {
     try output.lines(
       BoundedList.lines(keys.filter { $0.identity != .text }, shown: BoundedList.listed) { key in

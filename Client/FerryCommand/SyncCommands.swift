@@ -73,8 +73,8 @@ extension FerryCommand {
     return .done
   }
 
-  /// Opens the replica for a watch, when no other program locks the file any more. Returns it with
-  /// the names of its spaces: a file with one space needs no name on each line.
+  /// Opens the replica for a watch, as soon as no other program locks the file any more. Returns it
+  /// with the names of the spaces: a file with one space needs no name on each line.
   private static func openToWatch(
     _ arguments: ParsedArguments
   ) async throws -> (Replica, Set<String>) {
@@ -93,7 +93,7 @@ extension FerryCommand {
     }
   }
 
-  /// Exchanges all spaces of the file with a line for each, or the space that the command line names.
+  /// Exchanges all spaces of the file with a line for each, or the space named on the command line.
   private static func exchangeSpaces(
     _ arguments: ParsedArguments,
     one:
@@ -168,7 +168,7 @@ extension FerryCommand {
 
   /// Returns `done`, unless records wait for the user or operations for the next sync.
   ///
-  /// - Parameter space: the space that commands in hints have to name; `nil` for the first one.
+  /// - Parameter space: the space to name in the commands of hints; `nil` for the first one.
   private static func verdict(
     _ replica: Replica, after report: SyncReport, in space: String?
   ) async throws -> ExitStatus {
@@ -226,7 +226,7 @@ extension FerryCommand {
       ? .needsUser : .done
   }
 
-  /// Reports records that the tables of this file reject. Returns whether there are any.
+  /// Reports records rejected by the tables of this file. Returns true if there are any.
   static func reportDeferred(_ count: Int, in space: String?) throws -> Bool {
     guard count > 0 else { return false }
     let lines = [
@@ -240,7 +240,7 @@ extension FerryCommand {
 
   /// Names tables that cannot be synced or compared.
   ///
-  /// - Parameter space: the space that commands in hints have to name; `nil` for the first one.
+  /// - Parameter space: the space to name in the commands of hints; `nil` for the first one.
   static func reportFaults(_ faults: [TableFault], in space: String? = nil) throws {
     for fault in faults.prefix(BoundedList.shown) {
       let lines = [

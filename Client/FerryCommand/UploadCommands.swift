@@ -67,9 +67,9 @@ extension FerryCommand {
     return .done
   }
 
-  /// Prints the records that wait for `ferry retry`. Returns whether there are any.
+  /// Prints the records waiting for `ferry retry`. Returns true if there are any.
   ///
-  /// - Parameter space: the space that commands in hints have to name; `nil` for the first one.
+  /// - Parameter space: the space to name in the commands of hints; `nil` for the first one.
   @discardableResult
   static func reportUnsent(_ replica: Replica, in space: String? = nil) async throws -> Bool {
     let count = try await replica.status().unsent

@@ -2,18 +2,18 @@ import Ferry
 import FerryCommandLine
 import FerryPlatform
 
-/// The tables for which pulled changes wait, by the command that lets the changes be applied; pure.
+/// The tables with waiting pulled changes, by the command that lets them be applied; pure.
 struct WaitingTables: Equatable {
-  /// Tables that do not exist here.
+  /// Missing tables.
   private(set) var absent: [Name] = []
-  /// Tables that exist here and are not tracked.
+  /// Existing, untracked tables.
   private(set) var untracked: [Name] = []
-  /// Tracked tables that lack columns.
+  /// Tracked tables with missing columns.
   private(set) var narrow: [Name] = []
-  /// Names of the space that SQLite takes for others here.
+  /// Names of the space that SQLite treats as others here.
   let clashes: [NameClash]
 
-  /// Sorts the tables that changes wait for. SQLite compares tables' names without ASCII case.
+  /// Sorts the tables with waiting changes. SQLite compares tables' names without ASCII case.
   init(
     waitedFor tables: [Name], tracked: [Name], existing: [Name], clashes: [NameClash] = []
   ) {

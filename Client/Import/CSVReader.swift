@@ -61,7 +61,7 @@ struct CSVReader {
     }
   }
 
-  /// Whether a field without quotes ends before the byte.
+  /// Returns true if a field without quotes ends before the byte.
   private func isEnd(_ byte: UInt8) -> Bool {
     byte == separator || byte == 0x0A || byte == 0x0D
   }

@@ -1,7 +1,7 @@
 import FerryPlatform
 
-/// The character between the fields of a CSV file: one of ASCII that is no letter, digit, quote or
-/// line end.
+/// The character between the fields of a CSV file: one of ASCII, except letters, digits, quotes and
+/// line ends.
 ///
 /// ```swift
 /// CSVSeparator("tab")  // also ";", "|" and others

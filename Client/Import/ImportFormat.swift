@@ -3,14 +3,14 @@ import FerryProtocol
 
 /// The format of a file's rows.
 package enum ImportFormat: String, Sendable, CaseIterable {
-  /// JSON: one array of objects, or an object whose only array member is one.
+  /// JSON: one array of objects, or an object with one array as its only array member.
   case json
   /// JSON lines: one object a line.
   case jsonl
   /// CSV: RFC 4180 with a header line, and a comma or another separator.
   case csv
 
-  /// Returns the format by the file's name or, if that is unknown, by the first byte.
+  /// Returns the format by the file's name or, if the name shows none, by the first byte.
   package static func guess(path: String, firstByte: UInt8?) -> ImportFormat {
     let name = path.lowercasedASCII
     if name.ends(with: ".csv") || name.ends(with: ".tsv") { return .csv }
@@ -34,7 +34,7 @@ package struct ImportReader: Sendable {
 
   /// Calls `row` with each row's columns and with the bytes read so far.
   ///
-  /// - Throws: ``ImportError`` that names the row; the error of `row`.
+  /// - Throws: ``ImportError`` with the row; the error of `row`.
   package func read(
     _ bytes: UnsafeRawBufferPointer, row: ([Column], Int) throws -> Void
   ) throws {

@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// The result of a first pass over a file: its columns, their types, and whether every row has an
+/// The result of a first pass over a file: columns, their types, and whether every row has an
 /// identifier.
 package struct ImportSurvey: Sendable, Equatable {
-  /// The narrowest of SQLite's types that fits a column's values so far.
+  /// The narrowest of SQLite's types for a column's values so far.
   package enum Affinity: String, Sendable {
     case unknown = ""
     case integer = "INTEGER"
@@ -18,18 +18,18 @@ package struct ImportSurvey: Sendable, Equatable {
   package private(set) var rows = 0
   /// Columns with an integer that has no equal real number.
   package private(set) var wideIntegers: Set<Name> = []
-  /// The number of rows whose identifier an earlier row has.
+  /// The number of rows with the same identifier as an earlier row.
   package private(set) var repeatedRows = 0
-  /// The identifiers that several rows have.
+  /// The identifiers of several rows.
   package private(set) var repeated: Set<Name> = []
   /// The first of them, in the order of the file.
   package private(set) var firstRepeated: [Name] = []
-  /// The most identifiers that ``firstRepeated`` names.
+  /// The most identifiers in ``firstRepeated``.
   package static let namedMax = 5
   private var identifiers: Set<Name> = []
-  /// The names of all columns so far, by the form that SQLite compares.
+  /// The names of all columns so far, by the form SQLite compares.
   private var spellings: [Name: Name] = [:]
-  /// The column that identifies a row; `nil` if each row gets a new identifier.
+  /// The column of a row's identifier; `nil` if each row gets a new identifier.
   package let key: Name?
 
   /// Creates an empty survey.
@@ -94,7 +94,7 @@ package struct ImportSurvey: Sendable, Equatable {
     }
   }
 
-  /// Converts a text from CSV to a number, if its whole column has numbers.
+  /// Converts a text from CSV to a number, if the whole column has numbers.
   package func typed(_ column: Column, isUntyped: Bool) -> Value {
     guard isUntyped, case .text(let text) = column.value else { return column.value }
     switch affinities[column.name] {
@@ -104,12 +104,12 @@ package struct ImportSurvey: Sendable, Equatable {
     }
   }
 
-  /// Adds a row of a file whose fields are all text: reads numbers from the texts.
+  /// Adds a row of a file with texts in all fields: reads numbers from the texts.
   package mutating func addUntyped(_ row: [Column]) throws {
     try add(row.map { Column($0.name, $0.name == key ? $0.value : Self.number(in: $0.value)) })
   }
 
-  /// Returns a number only if it has the same text again, so that 007 and 1e3 stay text.
+  /// Returns a number only if it has the same text again, so 007 and 1e3 stay text.
   private static func number(in value: Value) -> Value {
     guard case .text(let text) = value else { return value }
     if let integer = Int64(text), "\(integer)" == text { return .integer(integer) }
@@ -136,7 +136,7 @@ extension ImportSurvey.Affinity {
 }
 
 extension Value {
-  /// Whether a column of reals would change the number.
+  /// True if a column of reals would change the number.
   fileprivate var isWideInteger: Bool {
     if case .integer(let integer) = self {
       Int64(exactly: Double(integer)) != integer

@@ -1,12 +1,12 @@
-/// The parts of a file that this device has fetched, and their version of the file.
+/// The fetched parts of a file on this device, and their version of the file.
 ///
 /// A file with chunks has a bit for each. A file with only one hash has the length of the fetched
-/// part from its start.
+/// part from the start.
 public struct ChunkMap: Sendable, Equatable {
   /// The number of chunks; 0 if only the hash of the whole file is known.
   public let chunkCount: Int
-  /// The server's validator of the parts' version: its strong ETag, or a date of last change if it
-  /// has none (RFC 9110 §8.8). `nil` before the first answer.
+  /// The server's validator of the parts' version: a strong ETag, or a date of last change if there
+  /// is none (RFC 9110 §8.8). `nil` before the first answer.
   public var validator: String?
   /// The fetched bytes from the start of a file without chunks.
   public var prefixBytes: Int64
@@ -25,7 +25,7 @@ public struct ChunkMap: Sendable, Equatable {
     bitmap = [UInt8](repeating: 0, count: (chunkCount + 7) / 8)
   }
 
-  /// Whether chunk `index` is here.
+  /// True if chunk `index` is here.
   public subscript(index: Int) -> Bool {
     get {
       precondition((0..<chunkCount).contains(index), "there is no such chunk")

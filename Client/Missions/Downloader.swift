@@ -2,11 +2,11 @@ import FerryProtocol
 
 /// Fetches one file, with the parts of earlier attempts (SPEC.md §20).
 public protocol Downloader: Sendable {
-  /// Completes the content at ``DownloadJob/partialPath`` and checks its SHA-256, if that is known;
+  /// Completes the content at ``DownloadJob/partialPath`` and checks the SHA-256, if it is known;
   /// does not fetch the parts in ``DownloadJob/map`` again.
   ///
-  /// A caller that cancels its task gets ``DownloadError/Kind/cancelled``, and keeps the parts
-  /// recorded until then.
+  /// If you cancel the task, you get ``DownloadError/Kind/cancelled``, and the parts recorded until
+  /// then stay.
   func download(
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome
@@ -21,11 +21,11 @@ public enum DownloadSource: Sendable, Equatable {
   /// An address from a published manifest. The server and the publishers of the space choose it, so
   /// private addresses are refused unless the app allows them (``MissionOptions``).
   case published(String)
-  /// A request whose answer is the file. It may be sent more than once.
+  /// A request with the file as the answer. It may be sent more than once.
   case request(ContentRequest)
 }
 
-/// A request whose answer is kept as a file.
+/// A request with an answer to keep as a file.
 public struct ContentRequest: Sendable, Hashable, Codable {
   /// The method in upper case: `GET`, `POST`, …
   public var method: String
@@ -45,12 +45,12 @@ public struct ContentRequest: Sendable, Hashable, Codable {
     self.body = body
   }
 
-  /// Whether the answer's body is a file that may be requested in parts.
+  /// True if the answer's body is a file that may be requested in parts.
   var isPlain: Bool { method == "GET" && body == nil }
 }
 
 extension DownloadSource {
-  /// Whether the content can be requested in parts, and has the same bytes each time.
+  /// True if the content can be requested in parts, and has the same bytes each time.
   var isFile: Bool {
     if case .request(let request) = self { request.isPlain } else { true }
   }
@@ -61,10 +61,10 @@ public struct DownloadJob: Sendable {
   public var source: DownloadSource
   /// Bytes of the whole file; `nil` if they are unknown before the first answer.
   public var size: Int64?
-  /// The hash of the whole file; `nil` if it is unknown, so that the content is not checked.
+  /// The hash of the whole file; `nil` if it is unknown: the content is not checked.
   public var hash: ContentHash?
-  /// The largest size that is accepted if the size is unknown, in bytes. No file has more than
-  /// 4 TiB, `MissionLimits.itemBytes`.
+  /// The largest accepted size of a file of unknown size, in bytes. No file has more than 4 TiB,
+  /// `MissionLimits.itemBytes`.
   public var sizeMax: Int64 = .max
   /// Bytes of each chunk but the last.
   public var chunkSize: Int64
@@ -72,13 +72,13 @@ public struct DownloadJob: Sendable {
   public var chunks: [ContentHash]
   /// The path of the fetched bytes, each at its own offset: a sparse file, created if it is absent.
   public var partialPath: String
-  /// The encryption of that file; `nil` for none.
+  /// The encryption of the file; `nil` for none.
   public var cipher: PartialCipher?
-  /// The parts that are here already.
+  /// The parts already here.
   public var map: ChunkMap
-  /// Stores the map; called after its bytes are in the file.
+  /// Stores the map; called after the map's bytes are in the file.
   public var record: @Sendable (ChunkMap) async throws -> Void
-  /// Finds a chunk in a complete object, which is copied and checked rather than fetched.
+  /// Finds a chunk in a complete object; it is copied and checked rather than fetched.
   public var reuse: @Sendable (ContentHash) async -> LocalChunk?
   /// Reports a failure during the retries, if no byte has arrived since the one before.
   public var stalled: @Sendable (DownloadError) async -> Void = { _ in }
@@ -120,8 +120,8 @@ public struct LocalChunk: Sendable, Equatable {
 
 /// The progress of a file.
 public struct DownloadProgress: Sendable, Equatable {
-  /// The bytes that are here; the number never goes back and never exceeds ``bytesTotal``. For a
-  /// file of unknown size it goes back if the file is fetched from scratch.
+  /// The local bytes; the number never goes back and never exceeds ``bytesTotal``. For a file of
+  /// unknown size it goes back if the file is fetched from scratch.
   public var bytesDone: Int64
   /// The bytes of the whole file; `nil` while they are unknown.
   public var bytesTotal: Int64?
@@ -139,7 +139,7 @@ public struct DownloadProgress: Sendable, Equatable {
 public struct DownloadOutcome: Sendable, Equatable {
   /// The bytes received over the network in this run.
   public var bytesFetched: Int64
-  /// The bytes that were here already, in the partial file or in other content.
+  /// The bytes here already, in the partial file or in other content.
   public var bytesReused: Int64
   /// The bytes of the file.
   public var size: Int64
@@ -157,11 +157,11 @@ public struct DownloadOutcome: Sendable, Equatable {
 /// The reason why a file could not be fetched.
 public struct DownloadError: Error, Sendable, Equatable, CustomStringConvertible {
   public enum Kind: Sendable, Equatable {
-    /// No connection, or one that broke and was not restored.
+    /// No connection, or a broken one that was not restored.
     case offline
     /// The server answered with this status.
     case server(Int)
-    /// The content differs from its known hash or size: the number of the chunk, or `nil` if the
+    /// The content differs from the known hash or size: the number of the chunk, or `nil` if the
     /// whole is wrong.
     case wrongContent(chunk: Int?)
     /// The answer does not fit the request: a wrong range or length, an unrequested encoding,
@@ -186,10 +186,10 @@ public struct DownloadError: Error, Sendable, Equatable, CustomStringConvertible
   public var kind: Kind
   /// A description in one sentence.
   public var message: String
-  /// Whether the same call may succeed later without any change.
+  /// True if the same call may succeed later without any change.
   public var isTransient: Bool
 
-  /// Creates an error; with `nil` as `isTransient` it takes the usual value for the kind.
+  /// Creates an error; with `nil` as `isTransient` it has the usual value for the kind.
   public init(_ kind: Kind, _ message: String, isTransient: Bool? = nil) {
     self.kind = kind
     self.message = message
@@ -200,7 +200,7 @@ public struct DownloadError: Error, Sendable, Equatable, CustomStringConvertible
 }
 
 extension DownloadError.Kind {
-  /// Whether a failure of this kind usually passes by itself.
+  /// True if a failure of this kind usually passes by itself.
   public var isTransient: Bool {
     switch self {
     case .offline, .changed, .waiting, .busy: true

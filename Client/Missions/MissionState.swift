@@ -8,20 +8,20 @@ public enum MissionState: String, Sendable, CaseIterable {
   case downloading
   /// Paused with all fetched parts until the user resumes it.
   case paused
-  /// Cancelled by the user: its fetched parts are gone.
+  /// Cancelled by the user: the fetched parts are gone.
   case cancelled
-  /// Its published content could not be fetched: its fetched parts are gone.
+  /// The published content could not be fetched: the fetched parts are gone.
   case failed
   /// Complete and checked.
   case done
 
-  /// Whether the mission neither continues nor can be resumed.
+  /// True if the mission neither continues nor can be resumed.
   public var isFinal: Bool { self == .cancelled || self == .failed || self == .done }
 }
 
 /// The reason why a mission waits, is paused or failed, or why a call about it failed.
 public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The reasons that callers treat differently. The mission store keeps their names.
+  /// The reasons that callers treat differently. The mission store has their names.
   public enum Kind: String, Sendable, CaseIterable {
     /// Neither the catalogue nor this device has it.
     case notFound
@@ -40,15 +40,15 @@ public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible 
     case wrongContent
     /// The server denies this device access to it: the fetched parts are kept.
     case forbidden
-    /// The server rejects its content, and the catalogue no longer has it.
+    /// The server rejects the content, and the catalogue no longer has it.
     case retracted
-    /// The server rejected the request, or its answer does not fit the request.
+    /// The server rejected the request, or the answer does not fit the request.
     case refused
     /// The manifest differs from the catalogue, or this version cannot read it.
     case badManifest
-    /// The signature over the manifest is not its signer's.
+    /// The signature over the manifest is not the signer's.
     case badSignature
-    /// The manifest is signed by a key that this device does not trust: the fetched parts are kept.
+    /// The manifest is signed by an untrusted key: the fetched parts are kept.
     case untrustedSigner
     /// The content on this device differs from the downloaded one.
     case damaged
@@ -74,7 +74,7 @@ public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible 
     self.message = message
   }
 
-  /// Whether the problem passes by itself, or when a connection or space returns.
+  /// True if the problem passes by itself, or when a connection or space returns.
   public var isTransient: Bool {
     switch kind {
     case .offline, .diskFull, .waiting, .busy: true
@@ -88,7 +88,7 @@ public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible 
 /// A mission in the catalogue and on this device.
 public struct MissionStatus: Sendable, Equatable {
   public var id: MissionID
-  /// The version that is being fetched, or else the one in use, or else the catalogue's.
+  /// The version under way, or else the one in use, or else the catalogue's.
   public var version: Int64
   public var title: String
   public var summary: String
@@ -98,7 +98,7 @@ public struct MissionStatus: Sendable, Equatable {
   public var reason: MissionError?
   public var items: Int64
   public var itemsDone: Int64
-  /// The bytes of ``version`` that are here, of ``bytesTotal``.
+  /// The local bytes of ``version``, of ``bytesTotal``.
   public var bytesDone: Int64
   public var bytesTotal: Int64
   /// The version in use; `nil` until one was downloaded completely.
@@ -106,18 +106,18 @@ public struct MissionStatus: Sendable, Equatable {
   /// The catalogue's version; `nil` if the mission was retracted.
   public var publishedVersion: Int64?
 
-  /// Whether the catalogue has other content under the number of the version in use: its server was
+  /// True if the catalogue has other content under the number of the version in use: the server was
   /// rolled back, and has used the number again.
   public var isRepublished = false
 
-  /// Whether the state is ``MissionState/downloading`` although the process that fetched it has
-  /// ended.
+  /// True if the state is ``MissionState/downloading`` although the fetching process has ended.
   public var isInterrupted = false
 
-  /// Whether a complete version is here.
+  /// True if a complete version is here.
   public var isDownloaded: Bool { activeVersion != nil }
 
-  /// Whether the catalogue has a later version than the one in use, or another one of its number.
+  /// True if the catalogue has a later version than the one in use, or another one with the same
+  /// number.
   public var hasUpdate: Bool {
     guard let activeVersion, let publishedVersion else { return false }
     return isRepublished || publishedVersion > activeVersion

@@ -6,7 +6,7 @@ package enum HTTPDate {
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]
 
-  /// Reads all three forms that a recipient must accept.
+  /// Reads all three forms a recipient must accept.
   ///
   /// - Parameters:
   ///   - text: such as `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -52,8 +52,8 @@ package enum HTTPDate {
     return ((days * 24 + clock[0]) * 60 + clock[1]) * 60 + clock[2]
   }
 
-  /// Counts days in the proleptic Gregorian calendar, with years from March, so that the leap day
-  /// is last.
+  /// Counts days in the proleptic Gregorian calendar, with years from March, so the leap day is
+  /// last.
   private static func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
     let marchYear = month > 2 ? year : year - 1
     let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1

@@ -6,7 +6,7 @@ public struct RetryPolicy: Sendable, Equatable {
   public var delayBase: Duration
   /// The highest ceiling.
   public var delayMax: Duration
-  /// The longest `Retry-After` of a server that is obeyed.
+  /// The longest obeyed `Retry-After` of a server.
   public var retryAfterMax: Duration
   /// The number of attempts, the first included; `nil` for no limit.
   public var attemptsMax: Int?
@@ -27,7 +27,7 @@ public struct RetryPolicy: Sendable, Equatable {
   /// - Parameters:
   ///   - failures: the number of failed attempts in a row, from 1.
   ///   - retryAfter: the server's requested pause: a lower bound, with up to `delayBase` of jitter
-  ///     on top so that its clients do not return at once.
+  ///     on top, so clients do not return at once.
   ///   - random: a uniformly random word.
   /// - Returns: `nil` to give up.
   public func delay(
@@ -41,12 +41,12 @@ public struct RetryPolicy: Sendable, Equatable {
     return fraction(random, of: ceiling(failures))
   }
 
-  /// Whether no attempt follows after `failures` in a row.
+  /// Returns true if no attempt follows after `failures` in a row.
   func givesUp(afterFailures failures: Int) -> Bool {
     attemptsMax.map { failures >= $0 } ?? false
   }
 
-  /// Whether a status means that the same request may succeed later.
+  /// Returns true if the same request may succeed later after this status.
   public static func isTransient(status: Int) -> Bool {
     switch status {
     case 408, 425, 429, 500, 502, 503, 504: true

@@ -19,7 +19,7 @@ package struct ServerSentEvent: Sendable, Equatable {
 package struct ServerSentEventParser: Sendable {
   /// The id to send as `Last-Event-ID` when the stream is opened again.
   package private(set) var lastEventID = ""
-  /// The delay before a reconnection that the stream requested.
+  /// The delay before a reconnection, as requested by the stream.
   package private(set) var reconnectionDelay: Duration?
 
   /// The longest delay that a stream may request.
@@ -37,7 +37,7 @@ package struct ServerSentEventParser: Sendable {
   /// Creates a parser at the start of a stream; `eventLimit` bounds one event in bytes.
   package init(eventLimit: Int = 1 << 20) { self.eventLimit = eventLimit }
 
-  /// Takes the next part of the stream and returns the events that it completes.
+  /// Adds the next part of the stream and returns the events completed by it.
   ///
   /// Throws kind `responseTooLarge` if an event exceeds the limit; the stream is then lost.
   package mutating func feed(_ bytes: [UInt8]) throws(TransportError) -> [ServerSentEvent] {

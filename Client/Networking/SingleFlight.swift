@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Lets concurrent callers with the same key share one request.
+/// One request for concurrent callers with the same key.
 ///
-/// A cancelled caller returns at once. The request ends when the last caller has left, unless it is
-/// to run to its end.
+/// A cancelled caller returns at once. The request ends when the last caller has left, unless it
+/// must run to the end.
 package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   package typealias Outcome = Result<Value, NetworkError>
 
@@ -30,10 +30,10 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
 
   /// Creates a place for shared requests.
   ///
-  /// - Parameter endsWithLastCaller: whether a request that no caller waits for is cancelled.
+  /// - Parameter endsWithLastCaller: true to cancel a request without a waiting caller.
   package init(endsWithLastCaller: Bool = true) { self.endsWithLastCaller = endsWithLastCaller }
 
-  /// Returns the result of `body`, which runs once for all concurrent calls with `key`.
+  /// Runs `body` once for all concurrent calls with `key`. Returns its result.
   package func run(
     _ key: Key, _ body: @escaping @Sendable () async throws(NetworkError) -> Value
   ) async throws(NetworkError) -> Value {
@@ -47,7 +47,7 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
     return try outcome.get()
   }
 
-  /// Returns the number of callers that wait for a key.
+  /// Returns the number of callers waiting for a key.
   package func waiting(_ key: Key) -> Int { state.withLock { $0.flights[key]?.waiting.count ?? 0 } }
 
   private func join(

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Foundation
 
-/// A function of the app that a patch may replace until the next release.
+/// A function of the app, replaceable by a patch until the next release.
 ///
 /// Call it like a function. Without a patch, and whenever a patch fails, it runs the native code.
 ///
@@ -12,7 +12,7 @@ import Foundation
 /// let days = try await delivery(order)
 /// ```
 public struct Behaviour<Input: Encodable & Sendable, Output: Decodable & Sendable>: Sendable {
-  /// The name under which patches replace it.
+  /// The behaviour's name for patches.
   public let name: String
   private let behaviours: Behaviours
   private let services: [String: PatchService]
@@ -39,7 +39,7 @@ public struct Behaviour<Input: Encodable & Sendable, Output: Decodable & Sendabl
       await behaviours.recordSuccess(of: patch)
       return output
     case .failure(let reason):
-      // A patch whose caller has gone is not to blame.
+      // If a patch's caller has gone, the patch is not to blame.
       try Task.checkCancellation()
       await behaviours.recordFailure(of: patch, reason)
       return try await native(input)

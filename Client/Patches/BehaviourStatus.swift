@@ -1,21 +1,21 @@
-/// A behaviour, its patch, and how its calls went since the app started.
+/// A behaviour, the patch, and how calls went since the app started.
 public struct BehaviourStatus: Sendable, Equatable {
   public let name: String
   /// The sequence of the patch in force; `nil` while the native code runs.
   public internal(set) var patch: Int64?
   /// When the patch ends, in milliseconds since 1970.
   public internal(set) var expires: Int64?
-  /// Whether the patch failed too often, so that the native code runs.
+  /// True if the patch failed too often: the native code runs.
   public internal(set) var isDisabled = false
-  /// Calls that a patch answered.
+  /// Calls answered by a patch.
   public internal(set) var patchedCalls = 0
-  /// Calls that the native code answered because the patch failed.
+  /// Calls answered by the native code because the patch failed.
   public internal(set) var failedCalls = 0
-  /// The last reason for that.
+  /// The last reason of a failed call.
   public internal(set) var lastFailure: PatchFailure?
 }
 
-/// A call for which a patch failed.
+/// A call with a failed patch.
 public struct PatchFallback: Sendable, Equatable {
   public let behaviour: String
   /// The patch's sequence.
@@ -25,21 +25,21 @@ public struct PatchFallback: Sendable, Equatable {
   public let time: Int64
 }
 
-/// The patches that came into force, and those that did not.
+/// The patches now in force, and the rejected ones.
 public struct PatchReport: Sendable, Equatable {
   public struct Loaded: Sendable, Equatable {
     public let behaviour: String
     public let sequence: Int64
     /// Milliseconds since 1970.
     public let expires: Int64
-    /// The file, or the place in the list, that it came from.
+    /// The patch's file, or the place in the list.
     public let source: String
-    /// Whether it failed too often before: the native code runs.
+    /// True if it failed too often before: the native code runs.
     public let isDisabled: Bool
   }
 
   public struct Refused: Sendable, Equatable {
-    /// The file, or the place in the list, that it came from.
+    /// The patch's file, or the place in the list.
     public let source: String
     public let reason: PatchRefusal
   }

@@ -3,11 +3,11 @@ import FerryExecutors
 import FerryPlatform
 import FerryProtocol
 
-/// The behaviours of an app that signed patches may replace until its next release (SPEC.md §34).
+/// The behaviours of an app, replaceable by signed patches until the next release (SPEC.md §34).
 ///
-/// A patch is a small script that `ferryd patch sign` signs. Ferry runs it in a process of its own,
-/// without files, network and other processes. It has its input and the services that the app
-/// grants. Register all behaviours first, then load the patches.
+/// A patch is a small script, signed by `ferryd patch sign`. Ferry runs it in a separate process,
+/// without files, network and other processes. It has only the input and the services granted by
+/// the app. Register all behaviours first, then load the patches.
 ///
 /// ```swift
 /// let behaviours = try await Behaviours.open(
@@ -16,7 +16,7 @@ import FerryProtocol
 ///
 /// One process at a time may use a ledger.
 public actor Behaviours {
-  /// Failed calls that ``fallbacks`` lists at most.
+  /// The most failed calls in ``fallbacks``.
   public static let fallbacksMax = 100
 
   nonisolated let limits: PatchLimits
@@ -41,14 +41,14 @@ public actor Behaviours {
     executor.asUnownedSerialExecutor()
   }
 
-  /// Opens the ledger, which is created with its first entry.
+  /// Opens the ledger; the file is created with the first entry.
   ///
   /// - Parameters:
   ///   - app: the app's identifier; a patch names it.
-  ///   - version: the app's release; a patch names those that it applies to.
-  ///   - keys: the keys whose holders may patch the app.
-  ///   - ledger: the file that remembers the newest patch of each behaviour and its failures.
-  ///   - host: the program that runs patches. Without it, native code runs.
+  ///   - version: the app's release; a patch names the releases it applies to.
+  ///   - keys: the public keys; their holders may patch the app.
+  ///   - ledger: the file with the newest patch of each behaviour and the patch's failures.
+  ///   - host: the program to run patches. Without it, native code runs.
   ///   - limits: the limits of each call.
   /// - Throws: ``PatchError/ledger(path:reason:)`` if the file exists and is not a ledger.
   public static func open(
@@ -85,7 +85,7 @@ public actor Behaviours {
 
   // MARK: Behaviours
 
-  /// Registers a behaviour with its native code. A name can be registered once.
+  /// Registers a behaviour with the native code. A name can be registered once.
   ///
   /// - Parameters:
   ///   - name: 1 to 128 characters of `A–Z a–z 0–9 . _ + -`, the first a letter or digit.
@@ -130,7 +130,7 @@ public actor Behaviours {
 
   // MARK: Patches
 
-  /// Puts exactly these patches into force. A behaviour without one runs its native code.
+  /// Puts exactly these patches into force. A behaviour without one runs the native code.
   ///
   /// - Throws: ``PatchError/ledger(path:reason:)`` if the ledger cannot be written: no patch comes
   ///   into force then.
@@ -139,7 +139,7 @@ public actor Behaviours {
     try load(documents.indices.map { ("\($0)", .success(documents[$0])) })
   }
 
-  /// Puts exactly the patches of a folder into force: its files `*.ferrypatch`, not those in
+  /// Puts exactly the patches of a folder into force: the files `*.ferrypatch`, not those in
   /// folders below. A mission delivers such a folder.
   ///
   /// ```swift
@@ -189,7 +189,7 @@ public actor Behaviours {
     return report
   }
 
-  /// Returns the patch that a call runs now.
+  /// Returns the patch for a call now.
   func patch(for name: String) -> AcceptedPatch? {
     guard let patch = patches[name], patch.document.expires > now(),
       ledger.entries[name]?.isDisabled != true
@@ -215,7 +215,7 @@ public actor Behaviours {
     }
   }
 
-  /// Writes the ledger after a call, which must not fail because of it.
+  /// Writes the ledger after a call; a failure of the write must not fail the call.
   private func writeLedger() {
     do throws(PatchError) {
       try file.write(ledger)

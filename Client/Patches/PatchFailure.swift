@@ -1,6 +1,6 @@
-/// The reason why a call ran the native code although its behaviour has a patch.
+/// The reason why a call ran the native code although the behaviour has a patch.
 public enum PatchFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The script threw this, rejected its promise, or could not be read.
+  /// The script threw this, rejected the promise, or could not be read.
   case threw(String)
   /// The call took longer than ``PatchLimits/time``.
   case timeUsedUp
@@ -12,7 +12,7 @@ public enum PatchFailure: Error, Sendable, Equatable, CustomStringConvertible {
   case tooManyServiceCalls
   /// The result is not the behaviour's.
   case wrongShape(String)
-  /// The host ended, or broke its protocol.
+  /// The host ended, or violated the protocol.
   case hostEnded(String)
   /// There is no host, or it could not be started.
   case hostMissing(String)
@@ -21,7 +21,7 @@ public enum PatchFailure: Error, Sendable, Equatable, CustomStringConvertible {
   /// JavaScript cannot hold the input exactly, or it is larger than ``PatchLimits/inputBytes``.
   case unsuitableInput(String)
 
-  /// Whether the patch is to blame. Three such failures in a row disable it.
+  /// True if the patch is to blame. Three such failures in a row disable it.
   public var isFaultOfPatch: Bool {
     switch self {
     case .threw, .timeUsedUp, .memoryUsedUp, .outputTooLarge, .tooManyServiceCalls, .wrongShape,
@@ -49,17 +49,17 @@ public enum PatchFailure: Error, Sendable, Equatable, CustomStringConvertible {
 
 /// The limits of one call of a patch.
 public struct PatchLimits: Sendable, Equatable {
-  /// The time of a call with its service calls.
+  /// The time of a call with all service calls.
   public var time: Duration = .seconds(1)
   /// Bytes of the patch's process. The engine itself uses about 23 MiB.
   public var memoryBytes = 96 << 20
   /// Bytes of the input.
   public var inputBytes = 1 << 20
-  /// Bytes that the script may write: its result and the arguments of its service calls.
+  /// The most bytes that the script may write: the result and the arguments of service calls.
   public var outputBytes = 1 << 20
   /// Service calls.
   public var serviceCalls = 100
-  /// Failures in a row after which a patch is disabled.
+  /// The failures in a row that disable a patch.
   public var failuresInARow = 3
 
   public init() {}

@@ -1,8 +1,7 @@
 import FerryPlatform
 import Foundation
 
-/// The program `ferry-patch`, which runs patches in processes of their own. `make patches` builds
-/// it.
+/// The program `ferry-patch`; it runs each patch in a separate process. `make patches` builds it.
 ///
 /// iOS starts no processes: there, behaviours run their native code.
 public struct PatchHost: Sendable, Equatable {

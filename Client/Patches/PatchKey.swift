@@ -1,7 +1,7 @@
 import FerryCryptography
 import FerryProtocol
 
-/// A public key whose holder may patch the app: `ferryd patch key` prints it.
+/// A public key; its holder may patch the app. `ferryd patch key` prints it.
 ///
 /// ```swift
 /// guard let key = PatchKey("TvMHBVkyYnXdtW75Lm3r2j8GglSSuFhE/aJnHTRkRp8=") else { return }
@@ -16,7 +16,7 @@ public struct PatchKey: Sendable, Hashable, CustomStringConvertible {
     self.init(bytes)
   }
 
-  /// Takes 32 bytes; `nil` for another number.
+  /// Creates a key from 32 bytes; `nil` for another number.
   public init?(_ bytes: [UInt8]) {
     guard let key = try? Ed25519.PublicKey(bytes) else { return nil }
     self.key = key

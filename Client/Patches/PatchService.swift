@@ -11,13 +11,13 @@ import Foundation
 ///
 /// A script calls it with `await call("stock.count", "P-17")`. Errors reach the script as errors
 /// with the description of this one. If a patch fails after such a call, the native code runs, and
-/// may do the same again: grant functions that read, or that can be repeated.
+/// may do the same again: grant functions that only read, or that can be repeated.
 public struct PatchService: Sendable {
   /// 1 to 128 characters of `A–Z a–z 0–9 . _ + -`, the first a letter or digit.
   public let name: String
   let body: @Sendable ([UInt8]) async throws -> [UInt8]
 
-  /// Creates a service that takes and returns JSON. Dates are milliseconds since 1970.
+  /// Creates a service with JSON arguments and results. Dates are milliseconds since 1970.
   public init<Query: Decodable & Sendable, Answer: Encodable & Sendable>(
     _ name: String, _ body: @escaping @Sendable (Query) async throws -> Answer
   ) {

@@ -15,9 +15,9 @@ extension Database {
   ///
   /// - Parameters:
   ///   - sql: one statement.
-  ///   - arguments: the values of its `?`, in order; without any, each `?` is NULL.
-  /// - Throws: ``RecordError`` if a column is absent or its value is of another type, with the column's
-  ///   name; ``DatabaseError``.
+  ///   - arguments: the values of each `?`, in order; without any, each `?` is NULL.
+  /// - Throws: ``RecordError`` if a column is absent or a value is of another type, with the
+  ///   column's name; ``DatabaseError``.
   public func fetch<T: Decodable>(
     _ type: T.Type, sql: String, arguments: [(any ColumnValue)?] = []
   ) throws -> [T] {
@@ -31,14 +31,14 @@ extension Database {
     try rows(sql, arguments) { try R(row: $0) }
   }
 
-  /// Returns all rows of one statement as records that are `Codable`.
+  /// Returns all rows of one statement as `Codable` records.
   public func fetch<R: Record & Decodable>(
     _ type: R.Type, sql: String, arguments: [(any ColumnValue)?] = []
   ) throws -> [R] {
     try rows(sql, arguments) { try R(row: $0) }
   }
 
-  /// Runs one statement with Swift's values for its `?`. Returns the number of rows that it changed.
+  /// Runs one statement with Swift's values for each `?`. Returns the number of changed rows.
   ///
   /// ```swift
   /// try database.execute("UPDATE notes SET due = ? WHERE id = ?", arguments: [Date(), "n1"])
@@ -50,7 +50,7 @@ extension Database {
     try execute(sql, arguments.map { $0?.columnValue ?? .null })
   }
 
-  /// Returns all rows of one statement with Swift's values for its `?`.
+  /// Returns all rows of one statement with Swift's values for each `?`.
   ///
   /// - Throws: ``DatabaseError`` with SQLite's message.
   public func query(_ sql: String, arguments: [(any ColumnValue)?]) throws -> [Row] {

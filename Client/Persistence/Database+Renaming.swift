@@ -2,15 +2,15 @@ import FerryProtocol
 import FerryStoredValues
 
 extension Database {
-  /// Renames a column. In a replica, the space keeps the column's first name, so that devices which
-  /// still call it so go on syncing with this one (SPEC.md §26).
+  /// Renames a column. In a replica, the space keeps the column's first name, so devices with the
+  /// first name continue to sync with this one (SPEC.md §26).
   ///
   /// ```swift
   /// try await replica.write { try $0.renameColumn("title", of: "tasks", to: "name") }
   /// ```
   ///
-  /// - Throws: ``DatabaseError`` if SQLite refuses it, and nothing has changed then. In a replica also if
-  ///   the table cannot be tracked so; let the transaction fail then.
+  /// - Throws: ``DatabaseError`` if SQLite refuses it, and nothing has changed then. In a replica
+  ///   also if the table cannot be tracked so; let the transaction fail then.
   public func renameColumn(_ column: Name, of table: Name, to new: Name) throws {
     try check(column, of: table)
     try rename(
@@ -24,8 +24,8 @@ extension Database {
   /// try await replica.write { try $0.renameTable("tasks", to: "todos") }
   /// ```
   ///
-  /// A table that takes the name of one that the same transaction has dropped is that table, created
-  /// again.
+  /// If the new name is that of a table dropped by the same transaction, the table counts as that
+  /// one, created again.
   ///
   /// - Throws: the same as ``renameColumn(_:of:to:)``.
   public func renameTable(_ table: Name, to new: Name) throws {
@@ -36,7 +36,8 @@ extension Database {
       nil, of: table, to: new, "ALTER TABLE \(quoted(table)) RENAME TO \(quoted(new))")
   }
 
-  /// Checks that a table has a column. SQLite's own message would quote the name twice, and name no other.
+  /// Throws if a table does not have a column. SQLite's own message would quote the name twice, and
+  /// name no other.
   private func check(_ column: Name, of table: Name) throws {
     let known = try query("SELECT name FROM pragma_table_info(?)", [.text(table.text)])
       .compactMap { $0["name"].stringValue }

@@ -2,14 +2,14 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Plain SQL within one transaction. Valid only inside the closure that receives it.
+/// Plain SQL within one transaction. Valid only inside the closure it is passed to.
 ///
 /// In a replica, the same transaction records each write to a tracked table. Three kinds of
 /// statements fail before they run:
 ///
-/// - statements that begin or end a transaction,
-/// - statements that change a table of Ferry's (`ferry_…`); reading such a table is allowed,
-/// - statements that write to a tracked table of an attached replica.
+/// - the begin or the end of a transaction,
+/// - a change to a table of Ferry's (`ferry_…`); reads of such a table are allowed,
+/// - a write to a tracked table of an attached replica.
 ///
 /// ```swift
 /// try await replica.write { database in
@@ -19,26 +19,26 @@ import FerryStoredValues
 public final class Database {
   /// For this package's own programs.
   package let connection: SQLiteConnection
-  /// The owner of the file, if it takes part in the statements.
+  /// The owner of the file, if it participates in the statements.
   package let owner: (any DatabaseOwner)?
-  /// Whether statements that write are refused, although the connection could run them.
+  /// True to refuse writing statements, although the connection could run them.
   private let isReadOnly: Bool
 
-  /// The part of the file that the statements have read.
+  /// The part of the file read by the statements.
   package private(set) var region = ReadRegion()
-  /// The tables that the statements may have written to.
+  /// The tables possibly written by the statements.
   package private(set) var tablesWritten: Set<String> = []
-  /// Tables that were read in this transaction, until a statement changes the schema.
+  /// Tables read in this transaction, until a statement changes the schema.
   var knownTables: [Name: TableInfo] = [:]
-  /// Whether the kept statements are of the present schema.
+  /// True if the kept statements are of the present schema.
   private var hasCheckedSchema = false
   /// The last INSERT of the record layer, for the next record with the same columns.
   var insertion: Insertion?
-  /// The interceptors of the access that opened the transaction.
+  /// The interceptors of the access behind the transaction.
   var interceptors: [Interceptor] = []
-  /// Interceptors that are running, one within another.
+  /// The number of running interceptors, one within another.
   var interceptionDepth = 0
-  /// Whether the closure that received this value has returned.
+  /// True after the return of the closure with this value.
   var isOver = false
 
   package init(
@@ -49,8 +49,8 @@ public final class Database {
     self.isReadOnly = isReadOnly
   }
 
-  /// Runs one statement with parameters, or a script of several without. Returns the number of rows
-  /// that they changed. Without `parameters`, each `?` is NULL.
+  /// Runs one statement with parameters, or a script of several without. Returns the number of
+  /// changed rows. Without `parameters`, each `?` is NULL.
   ///
   /// - Throws: ``DatabaseError`` with SQLite's message.
   @discardableResult
@@ -59,10 +59,9 @@ public final class Database {
     return changes
   }
 
-  /// Runs one statement; for SQL that contains names from outside.
+  /// Runs one statement; for SQL with names from outside.
   ///
-  /// - Throws: ``DatabaseError``, also if anything follows the statement; then
-  ///   nothing runs.
+  /// - Throws: ``DatabaseError``, also if anything follows the statement; then nothing runs.
   @discardableResult
   package func execute(single sql: String, _ parameters: [Value] = []) throws -> Int {
     try run(sql, parameters, isSingle: true) { _, _ in }
@@ -78,7 +77,7 @@ public final class Database {
     return rows
   }
 
-  /// Calls a closure with each row, so that a large result needs little memory. Several statements
+  /// Calls a closure with each row, so a large result needs little memory. Several statements
   /// deliver their rows in turn.
   public func forEach(
     _ sql: String, _ parameters: [Value] = [], _ body: (Row) throws -> Void
@@ -88,12 +87,12 @@ public final class Database {
     }
   }
 
-  /// Runs one statement, and calls a closure at each of its rows.
+  /// Runs one statement, and calls a closure at each row.
   func each(_ sql: String, _ parameters: [Value], _ body: (SQLiteStatement) throws -> Void) throws {
     try run(sql, parameters, isSingle: true) { statement, _ in try body(statement) }
   }
 
-  /// Runs a script and returns the result of each statement, with all its rows.
+  /// Runs a script and returns the result of each statement, with all rows.
   package func results(_ sql: String) throws -> [StatementResult] {
     var results: [StatementResult] = []
     try run(
@@ -107,14 +106,14 @@ public final class Database {
     return results
   }
 
-  /// Returns whether SQL ends with a semicolon that is not part of a text, a comment or a trigger's
-  /// body (https://sqlite.org/c3ref/complete.html). Text that is not SQL may be complete.
+  /// Returns true if SQL ends with a semicolon outside of a text, a comment or a trigger's body
+  /// (https://sqlite.org/c3ref/complete.html). Text that is not SQL may be complete.
   package static func isComplete(_ sql: String) -> Bool { SQLiteConnection.isComplete(sql) }
 
-  /// The number of rows that the statements of the last call changed.
+  /// The number of rows changed by the statements of the last call.
   package private(set) var changes = 0
 
-  /// Throws if the transaction has ended, or has to end: a write would not be part of it.
+  /// Throws if the transaction has ended, or must end: a write would not be part of it.
   func checkIsUsable() throws {
     try connection.checkInterruption()
     if isOver {
@@ -153,7 +152,7 @@ public final class Database {
         do {
           try statement.forEach(SQLiteList(values)) { try row($0, names) }
         } catch {
-          // The triggers removed for the change come back, also if the change failed.
+          // The triggers removed for the change are restored, also if the change failed.
           if statement.altersTable { try owner?.schemaChanged() }
           throw error
         }
@@ -179,9 +178,9 @@ public final class Database {
 
   // MARK: Statements of the record layer
 
-  /// Returns a statement that is kept for the next call.
+  /// Returns a statement, kept for the next call.
   ///
-  /// - Parameter query: the query of which the statement reads the rows, if it is one.
+  /// - Parameter query: the query behind the statement, if there is one.
   func statement(_ sql: String, of query: SourceQuery? = nil) throws -> SQLiteStatement {
     if !hasCheckedSchema {
       try connection.forgetStatementsOfOldSchema()
@@ -192,7 +191,7 @@ public final class Database {
     return statement
   }
 
-  /// Returns a statement that nobody else uses.
+  /// Returns a statement for this caller alone.
   func ownStatement(
     _ sql: String, of query: SourceQuery
   ) throws(SQLiteError) -> SQLiteStatement {
@@ -201,7 +200,7 @@ public final class Database {
     return statement
   }
 
-  /// Notes that the result depends on tables that are absent.
+  /// Records that the result depends on absent tables.
   func recordAbsent(_ parts: [TableInfo]) {
     region.add(parts.lazy.filter { !$0.exists }.map(\.name.text))
   }
@@ -213,11 +212,11 @@ public final class Database {
     hasCheckedSchema = false
   }
 
-  /// Notes the tables that a statement reads and writes, for live queries.
+  /// Records the tables read and written by a statement, for live queries.
   private func recordTables(
     _ statement: SQLiteStatement, of query: SourceQuery? = nil
   ) throws(SQLiteError) {
-    // The same error as that of a connection that cannot write.
+    // The same error as that of a connection without write access.
     if isReadOnly && !statement.isReadOnly { throw .readOnly }
     if let query, let table = query.onlyTable(of: statement) {
       region.add(table, where: query.condition)

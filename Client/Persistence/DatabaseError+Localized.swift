@@ -3,7 +3,7 @@ import Foundation
 /// A description and a remedy for the app's user. `failureReason` has SQLite's message, for the app's
 /// developers.
 extension DatabaseError: LocalizedError {
-  /// Creates an error for its texts alone.
+  /// Creates an error for the texts alone.
   package init(code: Int32) { self.init("", code: code) }
 
   public var errorDescription: String? {

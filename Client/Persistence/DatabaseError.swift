@@ -18,7 +18,7 @@ public struct DatabaseError: Error, LockReporting, Sendable, Equatable, CustomSt
 
   package init(_ message: String, code: Int32 = 1) { (self.message, self.code) = (message, code) }
 
-  /// The error of a call after the file was closed.
+  /// Returns the error of a call after the file was closed.
   static func closed(_ path: String) -> DatabaseError {
     DatabaseError("\(path) is closed", code: 21)
   }
@@ -29,7 +29,7 @@ public struct DatabaseError: Error, LockReporting, Sendable, Equatable, CustomSt
 
   /// Returns a message that also names the reason and a way that works; `nil` if SQLite's is enough.
   private static func hint(for message: String) -> String? {
-    // Triggers of a tracked table call functions that only a replica's connection has.
+    // Triggers of a tracked table call functions found only on a replica's connection.
     if message.begins(with: "no such function: ferry_") {
       return
         "this file is a replica, and the table is tracked: the write would not be recorded. Open "
@@ -45,20 +45,20 @@ public struct DatabaseError: Error, LockReporting, Sendable, Equatable, CustomSt
 
   public var description: String { message }
 
-  /// Whether a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
+  /// True if a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
   /// reference.
   public var isConstraint: Bool { code & 0xFF == SQLiteError.constraintCode }
 
-  /// Whether another program locks the file for longer than a statement waits.
+  /// True if another program locks the file for longer than a statement waits.
   package var isBusy: Bool { SQLiteError(code: code, message: message).isBusy }
 
-  /// Whether the written row is at fault, and not the file, the disk or a lock.
+  /// True if the written row is at fault, and not the file, the disk or a lock.
   package var concernsRow: Bool { SQLiteError(code: code, message: message).concernsRow }
 }
 
-/// An error that may report a file which another program locks for longer than a statement waits.
+/// An error that may report a file locked by another program for longer than a statement waits.
 package protocol LockReporting: Error {
-  /// Whether the same work may succeed as soon as that program has ended its transaction.
+  /// True if the same work may succeed as soon as the other program has ended its transaction.
   var isBusy: Bool { get }
 }
 

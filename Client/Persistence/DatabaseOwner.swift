@@ -1,15 +1,15 @@
 import FerryProtocol
 
-/// The owner of a file that takes part in its users' changes of the schema.
+/// The owner of a file; it participates in changes of the schema by users.
 package protocol DatabaseOwner: AnyObject {
-  /// Runs before a statement that drops a table.
+  /// Runs before a statement drops a table.
   func tableWillDrop(_ table: Name) throws
-  /// Runs before a statement that alters a table; one that only adds a column is left out.
+  /// Runs before a statement alters a table, except by adding a column.
   func tableWillAlter(_ table: Name) throws
   /// Runs after each statement that changed the schema, and after a failed one that altered a
   /// table.
   func schemaChanged() throws
-  /// Runs `alter`, which gives a table or one of its columns another name.
+  /// Runs `alter` to give a table or one of its columns another name.
   ///
   /// - Parameter column: the column; `nil` to rename the table.
   func rename(

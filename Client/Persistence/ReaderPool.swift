@@ -2,11 +2,11 @@ import FerryExecutors
 import FerrySQLite
 import Synchronization
 
-/// Read-only connections to a file, each on its own thread, opened on demand. A database in memory has
-/// one connection, which reads and writes in turn.
+/// Read-only connections to a file, each on a separate thread, opened on demand. A database in
+/// memory has one connection; it reads and writes in turn.
 package final class ReaderPool: Sendable {
-  /// The most connections. A read that finds all of them at work waits for the one with the
-  /// shortest queue.
+  /// The most connections. A read waits for the one with the shortest queue if all of them are at
+  /// work.
   package static let size = 8
 
   private let makeReader: @Sendable () -> Reader
@@ -40,11 +40,11 @@ package final class ReaderPool: Sendable {
     }
   }
 
-  /// Reads through the connection that also writes.
+  /// Reads through the writing connection.
   ///
   /// - Parameters:
   ///   - executor: the thread of the connection.
-  ///   - connection: returns the connection on its thread.
+  ///   - connection: returns the connection on the thread.
   package init(
     sharing executor: any WorkExecutor, gate: WorkGate,
     connection: @escaping @Sendable () throws -> SQLiteConnection
@@ -54,7 +54,7 @@ package final class ReaderPool: Sendable {
     makeReader = { Reader(executor: executor, isShared: true, open: connection) }
   }
 
-  /// Whether reads use the connection of the writes.
+  /// True if reads use the connection of the writes.
   package var isShared: Bool { sizeMax == 1 }
 
   /// Runs `body` on one snapshot of the file. If the task is cancelled, a running statement ends.
@@ -73,12 +73,12 @@ package final class ReaderPool: Sendable {
     }
   }
 
-  /// Returns when the reads that have begun are over.
+  /// Returns after the end of all reads under way.
   package func finish() async {
     for reader in readers.withLock({ $0.map(\.reader) }) { await reader.finish() }
   }
 
-  /// Closes the connections after the reads that wait for them. Later reads fail.
+  /// Closes the connections after the waiting reads. Later reads fail.
   package func close() async {
     gate.close()
     for reader in readers.withLock({ $0.map(\.reader) }) { await reader.close() }
@@ -100,8 +100,8 @@ package final class ReaderPool: Sendable {
   }
 }
 
-/// One connection on its thread.
-// SAFETY: `connection` is only touched by closures that run on the executor's one thread.
+/// One connection on one thread.
+// SAFETY: only closures on the executor's one thread touch `connection`.
 private final class Reader: @unchecked Sendable {
   private let executor: any WorkExecutor
   private let isShared: Bool

@@ -16,7 +16,7 @@ public struct Row: Sendable, Equatable {
   public let values: [Value]
 
   /// Returns the value of the first column of this name; NULL if there is none. Only for queries of
-  /// Ferry's own: a user's misspelt name must not be mistaken for NULL, so that ``value(_:)`` throws.
+  /// Ferry's own: a user's misspelt name must not be mistaken for NULL, so ``value(_:)`` throws.
   package subscript(name: String) -> Value {
     names.firstIndex { Name($0) == Name(name) }.map { values[$0] } ?? .null
   }
@@ -24,10 +24,10 @@ public struct Row: Sendable, Equatable {
 
 /// The result of one statement of a script.
 package struct StatementResult: Sendable, Equatable {
-  /// The names of its columns, in order; none if the statement returns no rows.
+  /// The names of the columns, in order; none if the statement returns no rows.
   package let names: [String]
-  /// Its rows.
+  /// The rows of the result.
   package var rows: [Row] = []
-  /// The number of rows that it changed.
+  /// The number of changed rows.
   package var changes = 0
 }

@@ -1,10 +1,10 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Checks which actions the user's SQL may take in a file; pure. Only Ferry ends transactions
+/// Checks whether the user's SQL may take an action in a file; pure. Only Ferry ends transactions
 /// and writes to `ferry_…` tables, and only another replica records writes to its own tables.
 struct StatementGuard {
-  /// The file of the table that the current statement has written to last.
+  /// The file of the table last written by the current statement.
   private var written = "main"
   /// The table being dropped, with its triggers.
   private var dropped: (table: String, database: String)?

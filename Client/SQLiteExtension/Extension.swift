@@ -2,14 +2,14 @@ import FerryPlatform
 import FerrySQLite
 import FerrySyncClient
 
-/// The entry point of `libferry_sqlite.so`, by the name that SQLite derives from the file's
+/// The entry point of `libferry_sqlite.so`, with the name derived by SQLite from the file's name
 /// (https://sqlite.org/loadext.html).
 ///
-/// A connection to a replica records its writes from now on; see ``Replica/prepare(_:)``. Another file
-/// stays unchanged.
+/// A connection to a replica records all writes from now on; see ``Replica/prepare(_:)``. Another
+/// file stays unchanged.
 ///
 /// - Parameters:
-///   - message: gets the reason of a failure, which the host frees.
+///   - message: gets the reason of a failure; the host frees it.
 ///   - routines: the host's table of SQLite's functions.
 /// - Returns: SQLite's result code.
 @_cdecl("sqlite3_ferrysqlite_init")
@@ -31,7 +31,7 @@ public func loadFerryIntoSQLite(
     _ = try Replica.prepareIfReplica(connection)
     return SQLiteHost.loaded
   } catch {
-    // An earlier load's function has put the name before its message.
+    // An earlier load's function has put the name before the message.
     let reason = error.description
     message?.pointee = host.copy(of: reason.begins(with: "ferry: ") ? reason : "ferry: " + reason)
     return SQLiteHost.failed

@@ -3,8 +3,8 @@ import FerryProtocol
 
 /// Shows a bundle's pages in a browser or a web view of this machine, and answers their calls.
 ///
-/// The pages come from a server on 127.0.0.1 that serves one browser: each start has secrets of its
-/// own, and other pages, programs and hosts get nothing (SPEC.md §33).
+/// The pages come from a server on 127.0.0.1 for one browser: each start has new secrets, and other
+/// pages, programs and hosts get nothing (SPEC.md §33).
 ///
 /// ```swift
 /// let registry = ServiceRegistry(DataServices(replica).all, granting: ["data"])
@@ -12,8 +12,9 @@ import FerryProtocol
 /// print("open \(shell.makeAddress())")
 /// ```
 public final class Shell: Sendable {
-  /// The version of the shell that bundles name as their oldest one. Bundles that a space publishes
-  /// are compared with the same version, unless ``BundleOptions/shell`` differs.
+  /// The version of the shell, for comparison with the oldest one named by a bundle. Bundles
+  /// published by a space are compared with the same version, unless ``BundleOptions/shell``
+  /// differs.
   public static let version = BundleVersion.shell
 
   /// The TypeScript declarations of the pages' script, `ferry.d.ts`.
@@ -28,7 +29,7 @@ public final class Shell: Sendable {
   ///
   /// - Parameters:
   ///   - source: the versions of the bundle.
-  ///   - services: the services that its pages may call.
+  ///   - services: the services that the bundle's pages may call.
   ///   - port: the port on 127.0.0.1; 0 for a free one.
   ///   - log: gets each event; it may be called on any thread.
   public static func start(
@@ -67,7 +68,7 @@ public final class Shell: Sendable {
   /// Returns an address that opens the page once, in one browser.
   public func makeAddress() -> String { core.makeAddress() }
 
-  /// Notes that the process of the page's web view has ended, so that the version may be at fault.
+  /// Reports the end of the process of the page's web view: the version may be at fault.
   public func reportCrash(_ detail: String) async { await core.reportCrash(detail) }
 
   /// Ends all pages. The shell cannot be used any more.

@@ -3,9 +3,9 @@ import Synchronization
 
 /// Answers the requests of one shell: pages, files and calls.
 final class ShellCore: LoopbackHandler {
-  /// The most pages that are open at once; a further one ends the oldest.
+  /// The most open pages at once; a further one ends the oldest.
   static let pagesMax = 16
-  /// The time in which the report of a page that is left arrives after the end of its stream.
+  /// The time for the report of a left page after the end of its stream.
   static let farewell = Duration.milliseconds(500)
   /// The most unused addresses.
   static let openingsMax = 32
@@ -28,7 +28,7 @@ final class ShellCore: LoopbackHandler {
 
     let state = Mutex(State())
 
-    /// Lets all pages of a version load again.
+    /// Reloads all pages of a version.
     func reload(_ version: PageVersion) {
       let pages = state.withLock { $0.pages.values.filter { $0.version == version } }
       for page in pages { page.replace() }
@@ -135,7 +135,7 @@ final class ShellCore: LoopbackHandler {
 
   func page(_ number: Int) -> Page? { openPages.state.withLock { $0.pages[number] } }
 
-  /// Begins a load with the version that is current now.
+  /// Begins a load with the current version.
   private func begin(at path: BundlePath?) async -> ShellResponse {
     let (version, start): (PageVersion, BundlePath)
     do throws(BundleSourceError) {
@@ -158,7 +158,7 @@ final class ShellCore: LoopbackHandler {
     return response
   }
 
-  /// Takes the version for a page load, and the document that it begins with.
+  /// Loads the version for a page load, and its first document.
   private func load(
     _ path: BundlePath?
   ) async throws(BundleSourceError) -> (PageVersion, BundlePath) {
@@ -197,8 +197,8 @@ final class ShellCore: LoopbackHandler {
     }
   }
 
-  /// Whether a request is a navigation. Browsers mark it; for others, documents count as one. A
-  /// browser also marks a link to a picture or a PDF, which is served like any other file.
+  /// Returns true if a request is a navigation. Browsers mark it; for others, documents count as
+  /// one. A browser also marks a link to a picture or a PDF; these are served like any other file.
   private static func isNavigation(_ path: BundlePath, _ head: RequestHead) -> Bool {
     head["sec-fetch-mode"].map { $0 == "navigate" } ?? path.isDocument
   }
@@ -222,8 +222,8 @@ final class ShellCore: LoopbackHandler {
     }
   }
 
-  /// Fails the version of a page that has no document to show. If the version gave way to another
-  /// one, the load begins again with that one. Each such failure leaves one version fewer.
+  /// Fails the version of a page without a document to show. If another version replaces it, the
+  /// load begins again with the new one. Each such failure leaves one version fewer.
   private func fail(_ page: Page, _ reason: String) async -> ShellResponse {
     await handle(.loaded(page.version), of: page.number)
     await handle(.failed(PageFailure(.crashed, reason)), of: page.number)
@@ -242,7 +242,7 @@ final class ShellCore: LoopbackHandler {
     let page = openPages.state.withLock { state in state.pages.values.first { $0.has(channel) } }
     guard let page else { return }
     Task {
-      // A page that the user leaves reports it, on another connection.
+      // When the user leaves a page, the page reports this on another connection.
       try await surroundings.sleep(Self.farewell)
       guard self.page(page.number) != nil else { return }
       await end(page.number, .vanished)
@@ -254,7 +254,7 @@ final class ShellCore: LoopbackHandler {
     await handle(.failed(PageFailure(.crashed, detail)), of: openPages.state.withLock { $0.next })
   }
 
-  /// Notes an event of a page.
+  /// Handles an event of a page.
   func handle(_ event: PageWatch.Event, of page: Int) async {
     await follower.handle(event, of: page)
   }

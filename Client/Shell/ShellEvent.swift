@@ -8,13 +8,13 @@ public enum ShellEvent: Sendable, Equatable {
   case failed(PageVersion, PageFailure, fallsBack: Bool)
   /// There is no version to show.
   case unavailable(BundleSourceError)
-  /// A request that was not the page's own got nothing.
+  /// A request not from the page got nothing.
   case refused(path: String, reason: String)
-  /// A service failed with an error that the page does not get.
+  /// A service failed with an error hidden from the page.
   case serviceFailed(ServiceName, String)
 }
 
-/// The services of the machine that a shell uses; tests replace them.
+/// The services of the machine for a shell; tests replace them.
 package struct ShellSurroundings: Sendable {
   /// Returns the time since any fixed moment.
   package var now: @Sendable () -> Duration

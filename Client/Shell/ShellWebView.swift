@@ -4,10 +4,10 @@ import FerryPlatform
   import Foundation
   import WebKit
 
-  /// A web view that shows the pages of a shell on macOS and iOS. It keeps nothing on the disk, and
-  /// loads nothing but the shell's own pages. No test has compiled it.
+  /// A web view for the pages of a shell on macOS and iOS. It keeps nothing on the disk, and loads
+  /// nothing but the shell's own pages. No test has compiled it.
   ///
-  /// Keep the value as long as its view: the view does not. The pages come from 127.0.0.1:
+  /// Keep the value as long as the view: the view does not. The pages come from 127.0.0.1:
   ///
   /// - The app's Info.plist needs `NSAllowsLocalNetworking` in `NSAppTransportSecurity`.
   /// - A sandboxed app of macOS needs the entitlements `com.apple.security.network.client` and
@@ -51,7 +51,7 @@ import FerryPlatform
       action.request.url?.absoluteString.begins(with: origin) == true ? .allow : .cancel
     }
 
-    /// Reports a page whose process has ended, and loads the last good version.
+    /// Reports a page after the end of its process, and loads the last good version.
     public func webViewWebContentProcessDidTerminate(_ webView: WKWebView) {
       Task {
         await shell.reportCrash("its process ended")

@@ -18,11 +18,11 @@ package final class BodyChannel: TransferSink {
   private let capacity: Int
   private let state = Mutex(State())
 
-  /// Creates a channel that pauses the transfer while it has `capacity` bytes or more. So many
-  /// bytes are lost if the process is killed.
+  /// Creates a channel; it pauses the transfer while it has `capacity` bytes or more. So many bytes
+  /// are lost if the process is killed.
   package init(capacity: Int = 64 << 10) { self.capacity = capacity }
 
-  /// Waits for the head of the transfer that `start` begins.
+  /// Waits for the head of the transfer begun by `start`.
   package func head(_ start: () -> Void) async -> Head {
     await withCheckedContinuation { waiter in
       let head = state.withLock { state in
@@ -102,7 +102,7 @@ package final class BodyChannel: TransferSink {
     if let part { partWaiter?.resume(returning: part) }
   }
 
-  /// Returns the consumer's next part; `nil` if it has to wait. A failure is returned once.
+  /// Returns the consumer's next part; `nil` if it must wait. A failure is returned once.
   private static func next(_ state: inout State) -> Part? {
     if !state.buffer.isEmpty {
       defer { state.buffer = [] }

@@ -1,11 +1,11 @@
 import FerryPlatform
 import Foundation
 
-/// A body that is sent part by part, and again from the start if a redirect or a closed connection
-/// requires it.
+/// A body sent part by part, and again from the start if a redirect or a closed connection requires
+/// it.
 ///
 /// It never leaves the transport's thread. Reading a file there takes as long as the disk does, so
-/// the kernel reads ahead. One file is open at a time, however many the body has.
+/// the kernel reads ahead. One file is open at a time, for any number of files.
 package final class BodySource {
   private enum Content {
     case bytes([UInt8])
@@ -22,12 +22,12 @@ package final class BodySource {
   /// The number of bytes sent in all.
   package let count: Int
   private let segments: [Segment]
-  /// The open file, by the index of its segment.
+  /// The open file, by the index of the file's segment.
   private var current: (index: Int, descriptor: Int32)?
   private var index = 0
   private var position = 0
 
-  /// Opens the body of `request`; throws kind `fileFailed` if one of its files cannot be opened or
+  /// Opens the body of `request`; throws kind `fileFailed` if one of the files cannot be opened or
   /// lacks the requested bytes.
   package init(_ request: TransportRequest) throws(TransportError) {
     var segments: [Segment] = []
@@ -41,7 +41,7 @@ package final class BodySource {
           (segment.count, segment.content) = (bytes.count, .bytes(bytes))
         case .file(let slice):
           let (file, descriptor) = try BodyFile.open(slice)
-          // The first file stays open, so that it may be removed or replaced meanwhile.
+          // The first file stays open, so it may be removed or replaced meanwhile.
           if first == nil { first = (segments.count, descriptor) } else { close(descriptor) }
           (segment.count, segment.content) = (file.range.count, .file(file))
         }
@@ -68,11 +68,11 @@ package final class BodySource {
     return [request.file.map { .file($0) } ?? .bytes(request.body ?? [])]
   }
 
-  /// Whether all was read.
+  /// True if all was read.
   package var isAtEnd: Bool { position == count }
 
-  /// Reads the next part. Returns its size, zero at the end. Throws kind `fileFailed`, also for a
-  /// file that has become shorter.
+  /// Reads the next part. Returns the part's size, zero at the end. Throws kind `fileFailed`, also
+  /// for a file that has become shorter.
   package func read(into buffer: UnsafeMutableRawBufferPointer) throws(TransportError) -> Int {
     guard position < count, !buffer.isEmpty else { return 0 }
     while position >= segments[index].start + segments[index].count { index += 1 }
@@ -100,7 +100,7 @@ package final class BodySource {
     }
   }
 
-  /// Moves to `offset`. Returns whether it is valid.
+  /// Moves to `offset`. Returns true if it is valid.
   package func seek(to offset: Int) -> Bool {
     guard 0...count ~= offset else { return false }
     (position, index) = (offset, 0)
@@ -123,7 +123,7 @@ package final class BodySource {
   }
 }
 
-/// A file of a body: its bytes, and the file itself, whatever its name means later.
+/// A file of a body: the bytes, and the file itself, also if its name later means another one.
 private struct BodyFile {
   struct Identity: Equatable {
     let device: UInt64

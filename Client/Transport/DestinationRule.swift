@@ -1,9 +1,9 @@
 import FerryPlatform
 
-/// The addresses to which a request may connect, redirects included.
+/// The addresses that a request may connect to, redirects included.
 ///
-/// The members of a space choose some addresses that a device requests. A rule prevents requests to
-/// services in the device's own network.
+/// The members of a space choose some of the addresses requested by a device. A rule prevents
+/// requests to services in the device's own network.
 ///
 /// ```swift
 /// var request = TransportRequest(.get, item.url)
@@ -12,12 +12,12 @@ import FerryPlatform
 public enum DestinationRule: Sendable, Equatable {
   /// Any address.
   case any
-  /// Addresses of the public internet, and every address of one host, by its name in the address. A
-  /// connection is checked after its name is resolved. Behind a proxy, only literal addresses can be
-  /// checked: the proxy resolves names.
+  /// Addresses of the public internet, and every address of one host, by the name in the address. A
+  /// connection is checked after the name is resolved. Behind a proxy, only literal addresses can
+  /// be checked: the proxy resolves names.
   case publicAddresses(besides: String?)
 
-  /// Returns whether a host may have any address.
+  /// Returns true if a host may have any address.
   package func admitsEveryAddress(of host: String) -> Bool {
     switch self {
     case .any: true
@@ -35,7 +35,7 @@ public enum DestinationRule: Sendable, Equatable {
     return Self.refusal(of: destination)
   }
 
-  /// Returns why a request may not go to a host whose address is not known yet; `nil` if it may.
+  /// Returns why a request may not go to a host with an address not known yet; `nil` if it may.
   package func refusal(of destination: RequestAddress) -> TransportError? {
     guard !admitsEveryAddress(of: destination.host) else { return nil }
     if let literal = NetworkAddress(literal: destination.host) {

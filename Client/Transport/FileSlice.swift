@@ -2,7 +2,7 @@
 public struct FileSlice: Sendable, Equatable {
   /// The file's path.
   public var path: String
-  /// The bytes of the slice; `nil` for all that the file has when the request starts.
+  /// The bytes of the slice; `nil` for all bytes of the file when the request starts.
   public var range: Range<Int>?
 
   /// Creates a slice.

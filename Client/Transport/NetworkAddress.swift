@@ -5,7 +5,7 @@ package struct NetworkAddress: Sendable, Hashable {
   /// The address, most significant byte first.
   package let bytes: [UInt8]
 
-  /// Creates an IPv4 or IPv6 address from its bytes; `nil` for another number of them.
+  /// Creates an IPv4 or IPv6 address from bytes; `nil` for another number of them.
   package init?(bytes: [UInt8]) {
     guard bytes.count == 4 || bytes.count == 16 else { return nil }
     self.bytes = bytes
@@ -44,8 +44,8 @@ package struct NetworkAddress: Sendable, Hashable {
     }
   }
 
-  /// Networks that are no part of the public internet (RFC 6890 and its registries): loopback,
-  /// private, link-local, shared, documentation, multicast and reserved addresses.
+  /// Networks outside of the public internet (RFC 6890 and its registries): loopback, private,
+  /// link-local, shared, documentation, multicast and reserved addresses.
   private static let special4: [(prefix: [UInt8], bits: Int)] = [
     ([0], 8), ([10], 8), ([100, 64], 10), ([127], 8), ([169, 254], 16), ([172, 16], 12),
     ([192, 0, 0], 24), ([192, 0, 2], 24), ([192, 88, 99], 24), ([192, 168], 16), ([198, 18], 15),
@@ -57,13 +57,13 @@ package struct NetworkAddress: Sendable, Hashable {
     ([0x20, 0x01, 0, 0], 23), ([0x20, 0x01, 0x0D, 0xB8], 32), ([0x3F, 0xFF], 20),
   ]
 
-  /// Networks of IPv6 that contain an address of IPv4, and the offset of its first byte.
+  /// IPv6 networks with an IPv4 address inside, and the offset of the first byte of it.
   private static let embedding: [(prefix: [UInt8], bits: Int, offset: Int)] = [
     ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF], 96, 12),
     ([0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0], 96, 12), ([0x20, 0x02], 16, 2),
   ]
 
-  /// Whether the address is part of the public internet.
+  /// True if the address is part of the public internet.
   package var isPublic: Bool {
     if bytes.count == 4 { return !Self.special4.contains { isWithin($0.prefix, $0.bits) } }
     if let part = Self.embedding.first(where: { isWithin($0.prefix, $0.bits) }) {

@@ -1,4 +1,4 @@
-/// Whether a request may follow a redirect to an address: a pure rule.
+/// Decides whether a request may follow a redirect to an address: a pure rule.
 package struct RedirectCheck {
   package let request: TransportRequest
   /// The address of the request itself.
@@ -13,7 +13,7 @@ package struct RedirectCheck {
   ///
   /// - Parameters:
   ///   - previous: the address before this one.
-  ///   - sendsBody: whether the request still has its body: a 303 removes it.
+  ///   - sendsBody: true if the request still has a body: a 303 removes it.
   package func refusal(
     of next: RequestAddress, after previous: RequestAddress, sendsBody: Bool
   ) -> TransportError? {

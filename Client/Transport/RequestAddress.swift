@@ -1,8 +1,8 @@
 import FerryPlatform
 
-/// The parts of an address that the transport itself needs; curl reads the rest.
+/// The parts of an address needed by the transport itself; curl reads the rest.
 package struct RequestAddress: Equatable {
-  /// Whether the scheme is https.
+  /// True if the scheme is https.
   package let isSecure: Bool
   /// The host, with the brackets of an IPv6 literal.
   package let host: String
@@ -12,13 +12,13 @@ package struct RequestAddress: Equatable {
   /// `host:port`, for messages: never with credentials or path.
   package var endpoint: String { "\(host):\(port)" }
 
-  /// Returns the endpoint for messages about a request that began at `first`: the reason of a failure is
-  /// at the address of the last redirect.
+  /// Returns the endpoint for messages about a request to `first`: the reason of a failure is at
+  /// the address of the last redirect.
   package func endpoint(redirectedFrom first: RequestAddress) -> String {
     endpoint == first.endpoint ? endpoint : "\(endpoint) (a redirect from \(first.endpoint))"
   }
 
-  /// Whether both have the same scheme, host and port (RFC 6454 §5).
+  /// Returns true if both have the same scheme, host and port (RFC 6454 §5).
   package func hasSameOrigin(as other: RequestAddress) -> Bool {
     isSecure == other.isSecure && port == other.port
       && host.lowercasedASCII == other.host.lowercasedASCII

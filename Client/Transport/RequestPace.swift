@@ -1,5 +1,5 @@
-/// Whether a body is too slow: a pure rule. A server that sends a byte now and then cannot hold a
-/// download for ever.
+/// Decides whether a body is too slow: a pure rule. A server that sends a byte only now and then
+/// cannot hold a download for ever.
 ///
 /// It measures consecutive windows of time; each of them needs enough bytes. A pause of this side
 /// restarts the window.
@@ -17,7 +17,7 @@ package struct RequestPace {
     self.window = window
   }
 
-  /// Notes a pause of this side: its time does not count.
+  /// Records a pause of this side: the time of the pause does not count.
   package mutating func rest() { began = nil }
 
   /// Returns the rest of the window; zero and less if too few bytes have arrived in it.

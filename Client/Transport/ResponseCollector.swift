@@ -14,10 +14,10 @@ package final class ResponseCollector: TransferSink {
   private let limit: Int
   private let state = Mutex(State())
 
-  /// Creates a collector that rejects a body of more than `limit` bytes.
+  /// Creates a collector; it rejects a body of more than `limit` bytes.
   package init(limit: Int) { self.limit = limit }
 
-  /// Waits for the end of the transfer that `start` begins.
+  /// Waits for the end of the transfer begun by `start`.
   package func outcome(_ start: () -> Void) async -> Outcome {
     await withCheckedContinuation { waiter in
       let outcome = state.withLock { state in

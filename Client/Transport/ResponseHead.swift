@@ -8,7 +8,8 @@ package struct ResponseHead: Sendable, Equatable {
     (self.status, self.headers) = (status, headers)
   }
 
-  /// Whether another response follows: after an interim one (1xx), or after a redirect to follow.
+  /// Returns true if another response follows: after an interim one (1xx), or after a redirect to
+  /// follow.
   package func isPassing(followsRedirects: Bool) -> Bool {
     if status < 200 { return status != 101 }
     return followsRedirects && 300..<400 ~= status && headers["Location"]?.isEmpty == false

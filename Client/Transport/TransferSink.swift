@@ -3,13 +3,13 @@
 /// The transfer calls from the transport's thread, in the order head, bytes, finish. A cancelling
 /// task may also call `finish`; only the first call counts.
 package protocol TransferSink: Sendable {
-  /// Takes the head of the final response.
+  /// Receives the head of the final response.
   func receive(_ head: ResponseHead)
 
-  /// Takes the next bytes of the decoded body.
+  /// Receives the next bytes of the decoded body.
   func receive(_ bytes: UnsafeRawBufferPointer) -> Reception
 
-  /// Ends the transfer; `nil` means that the response is complete.
+  /// Ends the transfer; `nil` means a complete response.
   func finish(_ failure: TransportError?)
 }
 

@@ -1,6 +1,6 @@
 /// The one interface for every request, uploads and downloads included.
 ///
-/// `CurlTransport` is the implementation that ships; a URLSession transport or a simulated network
+/// `CurlTransport` is the built-in implementation; a URLSession transport or a simulated network
 /// can replace it. Statuses are answers, not errors: only an exchange without an answer throws.
 public protocol Transport: Sendable {
   /// Performs one exchange and returns the whole response.

@@ -4,15 +4,15 @@ package enum ClientVersion {
   package static let current = "0.1.0"
 }
 
-/// The settings of a transport, for all its requests.
+/// The settings of a transport, for all requests.
 ///
-/// A transport that cannot follow a setting fails each request with kind `other`, and its message
-/// has the setting's name. ``URLSessionTransport`` lists those that it cannot follow.
+/// If a transport does not support a setting, each request fails with kind `other`, and the message
+/// has the setting's name. ``URLSessionTransport`` lists its unsupported settings.
 public struct TransportConfiguration: Sendable {
-  /// The `User-Agent`, unless a request names its own: a product with its version (RFC 9110
+  /// The `User-Agent`, unless a request names another one: a product with the version (RFC 9110
   /// §10.1.5).
   public var userAgent = "ferry/\(ClientVersion.current)"
-  /// The proxy's address; `nil` takes it from the environment, "" uses none.
+  /// The proxy's address; `nil` for the environment's, "" uses none.
   public var proxy: String?
   /// A PEM file of certificate authorities to trust besides the system's, for all requests.
   public var certificateAuthorities: String?

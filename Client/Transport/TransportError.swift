@@ -4,7 +4,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
   public enum Kind: String, Sendable {
     /// Unresolvable, refused or unreachable: the work is kept, try later.
     case offline
-    /// Connected, but the answer or its next part did not arrive in time.
+    /// Connected, but the answer or the next part of it did not arrive in time.
     case timedOut
     /// The connection broke before the whole answer arrived.
     case interrupted
@@ -20,7 +20,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
     case cancelled
     /// The file to send cannot be read.
     case fileFailed
-    /// Anything else, such as a redirect loop or an answer that is not HTTP.
+    /// Anything else, such as a redirect loop or an answer other than HTTP.
     case other
   }
 
@@ -29,7 +29,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
   /// A description with the `host:port`, for the user.
   public let message: String
 
-  /// Whether the server spoke TLS, so that only its certificate or the kind of TLS was refused.
+  /// True if the server spoke TLS: only the certificate or the kind of TLS was refused.
   package let isOfTLS: Bool
 
   /// Creates an error, also for other transports.
@@ -43,7 +43,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
     self.isOfTLS = isOfTLS
   }
 
-  /// Whether the same request may succeed later.
+  /// True if the same request may succeed later.
   public var isTransient: Bool {
     switch kind {
     case .offline, .timedOut, .interrupted: true

@@ -13,12 +13,12 @@ public struct TransportHeaders: Sendable, Equatable, ExpressibleByDictionaryLite
       self.value = value
     }
 
-    /// Whether both fields are equal; the case of the names does not count.
+    /// Returns true if both fields are equal; the case of the names does not count.
     public static func == (one: Self, other: Self) -> Bool {
       one.isNamed(other.name) && one.value == other.value
     }
 
-    /// Whether `other` is this field's name, without regard to ASCII case.
+    /// Returns true if `other` is this field's name, without regard to ASCII case.
     public func isNamed(_ other: String) -> Bool {
       name.utf8.elementsEqual(other.utf8) { $0.asciiLowercased == $1.asciiLowercased }
     }
@@ -30,7 +30,7 @@ public struct TransportHeaders: Sendable, Equatable, ExpressibleByDictionaryLite
   /// Creates an empty list.
   public init() {}
 
-  /// Creates the fields of the literal in its order; a repeated name stays repeated.
+  /// Creates the fields of the literal in order; a repeated name stays repeated.
   public init(dictionaryLiteral elements: (String, String)...) {
     fields = elements.map { Field(name: $0.0, value: $0.1) }
   }
@@ -67,7 +67,7 @@ public struct TransportHeaders: Sendable, Equatable, ExpressibleByDictionaryLite
     return field.map { String($0.name.prefix(40)) }
   }
 
-  /// Whether a byte may be in a token (RFC 9110 §5.6.2).
+  /// Returns true if a byte may be in a token (RFC 9110 §5.6.2).
   private static func isNameByte(_ byte: UInt8) -> Bool {
     switch byte {
     case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true

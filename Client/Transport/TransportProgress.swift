@@ -1,15 +1,15 @@
 /// The progress of an exchange, in bytes of bodies, compressed as they travel.
 public struct TransportProgress: Sendable, Equatable {
-  /// Bytes of the request's body that were sent.
+  /// The sent bytes of the request's body.
   public var sent: Int
   /// The length of the request's body; `nil` if there is none.
   public var sentTotal: Int?
-  /// Bytes of the response's body that were received, before decompression.
+  /// The received bytes of the response's body, before decompression.
   public var received: Int
   /// The length of the response's body; `nil` if the server does not announce it.
   public var receivedTotal: Int?
 
-  /// Creates a state; by default that before the first byte.
+  /// Creates a state; by default the one before the first byte.
   public init(
     sent: Int = 0, sentTotal: Int? = nil, received: Int = 0, receivedTotal: Int? = nil
   ) {
@@ -20,6 +20,6 @@ public struct TransportProgress: Sendable, Equatable {
   }
 }
 
-/// Receives each change of the progress, on the transport's thread, so it has to return at once. A
+/// Receives each change of the progress, on the transport's thread, so it must return at once. A
 /// new attempt, and a redirect, begin at zero again.
 public typealias TransportProgressHandler = @Sendable (TransportProgress) -> Void

@@ -1,4 +1,4 @@
-/// The request methods of RFC 9110 and RFC 5789 that Ferry uses.
+/// The request methods of RFC 9110 and RFC 5789 used by Ferry.
 public enum TransportMethod: String, Sendable {
   /// Reads.
   case get = "GET"
@@ -27,8 +27,7 @@ public struct TransportRequest: Sendable, Equatable {
   public var body: [UInt8]?
   /// A file to send as the body, in parts and with its length; replaces `body`.
   public var file: FileSlice?
-  /// Parts that are sent one after another as the body, with its length; they replace `body` and
-  /// `file`.
+  /// Parts to send one after another as the body, with the length; they replace `body` and `file`.
   public var parts: [BodyPart] = []
   /// The limit for the whole exchange; for streams, for each silence.
   public var timeout: Duration
@@ -36,9 +35,9 @@ public struct TransportRequest: Sendable, Equatable {
   public var connectTimeout: Duration
   /// The largest response body accepted, in bytes after decompression.
   public var responseLimit: Int
-  /// The addresses to which redirects may lead.
+  /// The permitted targets of redirects.
   public var redirects = RedirectRule.follow
-  /// The addresses to which the request and its redirects may connect.
+  /// The addresses that the request and redirects may connect to.
   public var destinations = DestinationRule.any
   /// Names of secret fields besides `Authorization` and `Cookie`. Those two never go to another
   /// origin; with one of these fields, a redirect to another origin fails.
@@ -68,12 +67,12 @@ public struct TransportRequest: Sendable, Equatable {
 }
 
 extension TransportRequest {
-  /// Whether the request has a body, be it empty.
+  /// True if the request has a body, be it empty.
   package var hasBody: Bool { body != nil || file != nil || !parts.isEmpty }
 }
 
-/// The addresses to which a server may redirect a request. In all cases: none from https to http,
-/// at most five, and no body to another origin (scheme, host and port).
+/// The addresses that a server may redirect a request to. In all cases: none from https to http, at
+/// most five, and no body to another origin (scheme, host and port).
 public enum RedirectRule: Sendable, Equatable {
   /// Any origin, without credentials.
   case follow

@@ -1,6 +1,6 @@
 /// A whole answer with any status.
 public struct TransportResponse: Sendable, Equatable {
-  /// The status code; after redirects, that of the last response.
+  /// The status code; after redirects, the one of the last response.
   public var status: Int
   /// The fields as received: `Content-Encoding` and `Content-Length` still describe the encoded
   /// body.
@@ -15,6 +15,6 @@ public struct TransportResponse: Sendable, Equatable {
     self.body = body
   }
 
-  /// Whether the status is 2xx.
+  /// True if the status is 2xx.
   public var isSuccess: Bool { 200..<300 ~= status }
 }

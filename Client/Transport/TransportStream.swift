@@ -1,4 +1,4 @@
-/// An answer whose body is still arriving.
+/// An answer with a body that is still arriving.
 public struct TransportStream: Sendable {
   /// The status code.
   public let status: Int
@@ -22,7 +22,7 @@ public struct TransportStream: Sendable {
 public struct TransportBody: AsyncSequence, Sendable {
   /// A part of the body, never empty.
   public typealias Element = [UInt8]
-  /// The error that ends a body early.
+  /// The error at an early end of a body.
   public typealias Failure = TransportError
   /// Returns the next part, or `nil` after the last.
   public typealias Next = @Sendable () async throws(TransportError) -> [UInt8]?
@@ -41,7 +41,7 @@ public struct TransportBody: AsyncSequence, Sendable {
   /// Ends the transfer now; a waiting consumer gets kind `cancelled`.
   public func cancel() { source.cancel() }
 
-  /// Returns the same body, whose parts and end are reported while its consumer reads it.
+  /// Returns the same body, with reports of the parts and the end while the consumer reads it.
   ///
   /// - Parameters:
   ///   - part: called with the bytes of each part.

@@ -1,6 +1,5 @@
 // swift-tools-version: 6.2
-// A window for `ferry shell --window`. It is a package of its own, so that Ferry itself needs no
-// WebKitGTK.
+// A window for `ferry shell --window`. It is a separate package: Ferry itself needs no WebKitGTK.
 import PackageDescription
 
 let package = Package(

@@ -4,10 +4,10 @@ import FerryPlatform
 public struct Limits: Sendable, Equatable {
   /// Operations in one packet.
   public var operationsPerPacket = 1_000
-  /// Bytes of a packet that a device aims at: it closes a packet before passing this.
+  /// The target size of a device's packet, in bytes: a device closes a packet before passing this.
   public var packetBytesTarget = 1 << 20
-  /// Bytes of a message after decompression that are refused outright. Larger than the target,
-  /// so that one operation with values of full size still fits.
+  /// The size of a message after decompression above which it is refused, in bytes. Larger than the
+  /// target, so one operation with values of full size still fits.
   public var messageBytes = 8 << 20
   /// Bytes of one text or blob value.
   public var valueBytes = 1 << 20
@@ -15,18 +15,18 @@ public struct Limits: Sendable, Equatable {
   public var operationBytes = 4 << 20
   /// Columns in one operation; SQLite's own default limit of a table is 2,000.
   public var columns = 1_000
-  /// Bytes of the binary form in which a server keeps the state of a record; its JSON is larger.
-  /// A delete is applied also if the state is larger then.
+  /// Bytes of a record's state in the server's binary form; the JSON is larger. A delete is applied
+  /// even if the state is then larger.
   public var recordStateBytes = 8 << 20
-  /// The most bytes of all records that one packet, or one transaction in several packets, writes
-  /// to. They count as they are stored before it.
+  /// The most bytes of all records written by one packet, or by one transaction in several packets.
+  /// They count as stored before it.
   public var packetStateBytes = 256 << 20
   /// Columns of a record, written by any number of operations.
   public var recordColumns = 2_000
-  /// Tables of a space, beside those that its schema names.
+  /// Tables of a space, beside those in the schema.
   public var tables = 1_000
-  /// Columns of a table, beside those that the space's schema names: as many as SQLite's default
-  /// limit lets a table of a device have.
+  /// Columns of a table, beside those in the space's schema: the default limit of SQLite for a
+  /// table of a device.
   public var tableColumns = 2_000
   /// Bytes of a table's or column's name.
   public var nameBytes = 128
@@ -34,97 +34,97 @@ public struct Limits: Sendable, Equatable {
   public var recordBytes = 512
   /// Nesting of JSON.
   public var depth = 16
-  /// Packets of one device that are buffered: they wait for the one before them, or for the rest of
-  /// their transaction.
+  /// Buffered packets of one device: they wait for the one before them, or for the rest of their
+  /// transaction.
   public var bufferedPackets = 100
   /// Bytes of those packets.
   public var bufferedBytes = 16 << 20
   /// Operations of one local transaction. So many fit into ``transactionBytes`` if their rows are
-  /// short: each counts 256 bytes beside its values.
+  /// short: each counts 256 bytes beside the values.
   public var operationsPerTransaction = 40_000
   /// Bytes of one local transaction, within the limit of buffered packets.
   public var transactionBytes = 12 << 20
-  /// Changes in one page of a pull list that a client may ask for.
+  /// Changes that a client may request in one page of a pull list.
   public var changesPerPage = 10_000
   /// Records in one request, independent of a device's cursor.
   public var recordsPerRequest = 1_000
-  /// Former identities that a device may name when it pulls.
+  /// Former identities in a device's pull.
   public var formerDevices = 16
   /// Devices whose names one request may ask for.
   public var devicesPerRequest = 1_000
   /// Bytes at which a page is closed even though fewer changes than asked for are in it.
   public var pageBytes = 4 << 20
-  /// Records of leaves that one answer about digests lists; a leaf continues in the next answer.
+  /// Records of leaves in one answer about digests; a leaf continues in the next answer.
   public var digestsPerAnswer = 16_384
   /// Bytes of a space's schema document.
   public var schemaBytes = 256 << 10
-  /// Tables that a schema may name.
+  /// Tables in a schema.
   public var schemaTables = 1_000
   /// Nesting of a predicate, which leaves room for the message around it within ``depth``.
   public var predicateDepth = 12
   /// Operators, comparisons and values of a predicate.
   public var predicateNodes = 1_000
-  /// Records that the batch operations of one packet may match together.
+  /// Records matched by the batch operations of one packet together.
   public var batchRecords = 100_000
   /// Bytes of those records as they are stored.
   public var batchBytes = 64 << 20
-  /// The most that the predicates of one packet may cost: comparisons, operators and values, for
-  /// each record that they look at.
+  /// The highest cost of one packet's predicates: comparisons, operators and values, for each
+  /// examined record.
   public var batchEvaluations = 50_000_000
-  /// How far a timestamp may lie ahead of the server's clock before it is clamped, in
+  /// The most time that a timestamp may be ahead of the server's clock before it is clamped, in
   /// milliseconds.
   public var clockSkewMax: Int64 = 60_000
 
   /// Creates the defaults, which both sides share unless the server is configured otherwise.
   public init() {}
 
-  /// How long devices keep confirmed operations, milliseconds by the server's clock. Older backups
-  /// of a server are not expected to be restored (SPEC.md §5).
+  /// The retention of confirmed operations on devices, milliseconds by the server's clock. Older
+  /// backups of a server are not expected to be restored (SPEC.md §5).
   package static let confirmedAgeMax: Int64 = 14 * 24 * 3_600_000
 
   /// The largest sequence, head or base in a message. It is far from both a real history and the
-  /// end of 64 bits, so that a successor or a difference never overflows.
+  /// end of 64 bits, so a successor or a difference never overflows.
   package static let sequenceMax: SequenceNumber = 1 << 62
 
   /// Characters of a device's name, counted as Unicode scalars. They have 256 bytes at most.
   package static let deviceNameCharacters = 64
 
-  /// The last reading of a wall clock that a message may hold, milliseconds since 1970: the 48 bits
-  /// of a ``HybridTimestamp``.
+  /// The last reading of a wall clock in a message, milliseconds since 1970: the 48 bits of a
+  /// ``HybridTimestamp``.
   package static let wallTimeMax: Int64 = (1 << 48) - 1
 
   /// The defaults.
   public static let standard = Limits()
 }
 
-// Sizes that follow from the limits above. Both sides derive them from the same numbers.
+// Sizes derived from the limits above. Both sides derive them from the same numbers.
 extension Limits {
   /// Bytes of a record's table and identifier in JSON: only identifiers need escapes.
   private var keyBytes: Int { 2 * nameBytes + 6 * recordBytes + 128 }
 
-  /// Bytes that a record's state may have above ``recordStateBytes`` when it is sent: places and
-  /// stamps, which deletes and writes that lost add to it, and which are longer in JSON.
+  /// Bytes of a sent record's state above ``recordStateBytes``: places and stamps. Deletes and lost
+  /// writes add to them, and they are longer in JSON.
   package var recordStateSlack: Int { (recordColumns + 2) * (64 + 176) + 1_024 }
 
   /// Returns the bytes that a row's columns may have as JSON when a device writes them. The
   /// record's state then has room for the columns' places and stamps, each written by itself.
   package func rowBytes(columns: Int) -> Int { recordStateBytes - 1_024 - columns * 240 }
 
-  /// Bytes of the notices that one operation causes: each of its values, and each of the record's,
-  /// is quoted once at most, with two stamps.
+  /// Bytes of the notices from one operation: each of its values, and each of the record's, is
+  /// quoted once at most, with two stamps.
   package var noticeBytes: Int {
     recordStateBytes + recordStateSlack + messageBytes
       + (recordColumns + columns) * (2 * nameBytes + 256) + (formerDevices + 1) * (keyBytes + 256)
   }
 
-  /// Bytes of the largest page: one that lacked a byte to be closed takes another record and the
+  /// Bytes of the largest page: one byte below the closing size, it takes another record and the
   /// notices of its place. No answer of a server to a device is larger.
   package var answerBytes: Int {
     pageBytes + recordStateBytes + recordStateSlack + noticeBytes + keyBytes + 4_096
   }
 }
 
-/// Names that a device may write to.
+/// Names for a device's writes.
 package enum NameRule {
   /// Returns the reason why `name` cannot be a table's or a column's name, or `nil` when it can.
   package static func fault(in name: Name, limits: Limits) -> String? {
@@ -148,8 +148,7 @@ package enum NameRule {
     return hasZero ? "U+0000 in a record's identifier" : nil
   }
 
-  /// Returns whether the table belongs to SQLite or to Ferry itself, so that no device may write
-  /// it.
+  /// Returns `true` if the table belongs to SQLite or to Ferry itself, so no device may write it.
   package static func isReserved(table: Name) -> Bool {
     let folded = table.folded.utf8
     return folded.starts(with: "ferry_".utf8) || folded.starts(with: "sqlite_".utf8)

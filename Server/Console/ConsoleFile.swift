@@ -3,13 +3,13 @@ package struct ConsoleFile: Sendable {
   package let mediaType: String
   package let content: [UInt8]
 
-  /// The page may load its own files and ask its own server, and nothing else.
+  /// The page may load files and data from its own server only.
   package static let securityPolicy = """
     default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'
     """
 
-  /// Finds a file by its name; the empty name is the page. Returns `nil` if there is none.
+  /// Finds a file by name; the empty name is the page. Returns `nil` if there is none.
   package static func named(_ name: String) -> ConsoleFile? {
     if let source = scripts[name] { return ConsoleFile("text/javascript", source()) }
     switch name {

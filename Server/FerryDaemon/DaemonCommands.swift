@@ -1,7 +1,7 @@
 import FerryCommandLine
 import FerrySyncServer
 
-/// `ferryd` and its commands, as declarations.
+/// `ferryd` and all commands, as declarations.
 enum DaemonCommands {
   static let root = CommandSpec(
     "ferryd", summary: "The server of Ferry: keeps spaces in sync between devices.",

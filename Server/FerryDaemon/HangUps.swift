@@ -2,7 +2,7 @@ import Foundation
 
 /// The SIGHUP signals of this process, until ``end()``. They do not end the process.
 struct HangUps {
-  /// Several signals that come while one is handled count as one.
+  /// Several signals during the handling of one count as one.
   let stream: AsyncStream<Void>
   private let source: any DispatchSourceSignal
 

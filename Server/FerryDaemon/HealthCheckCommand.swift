@@ -39,7 +39,7 @@ extension DaemonCommands {
     return probe
   }
 
-  /// Returns an address at which this machine reaches a server that listens on `listen`.
+  /// Returns an address at which this machine reaches a server with the address `listen`.
   private static func nearAddress(of listen: ListenAddress?) -> ListenAddress {
     guard var address = listen else { return ListenAddress(host: "127.0.0.1", port: 8080) }
     if address.host == "0.0.0.0" { address.host = "127.0.0.1" }

@@ -2,7 +2,7 @@ import FerryCommandLine
 import FerryHTTPServer
 import FerrySyncServer
 
-/// Options of `serve` that keep one client from taking the server from the others.
+/// Options of `serve` against overload by a single client.
 enum LoadOptions {
   static let options = [
     OptionSpec(

@@ -1,14 +1,14 @@
 import FerrySyncServer
 import Foundation
 
-/// A file with the level of the log as its only word.
+/// A file with the level of the log as the only word.
 struct LogLevelFile: Sendable {
   /// The reason why a file has no level.
   struct Fault: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// The words that such a file can have.
+  /// The possible words of such a file.
   static let levels = LogLevel.allCases.map(\.rawValue).joined(separator: ", ")
   /// The largest file, in bytes.
   private static let byteCountMax = 256
@@ -32,7 +32,7 @@ struct LogLevelFile: Sendable {
     return level
   }
 
-  /// Returns the level that a file's content names; spaces and ends of lines around it are ignored.
+  /// Returns the level named by a file's content, without spaces and ends of lines around it.
   static func level(in content: [UInt8]) -> LogLevel? {
     guard content.count <= byteCountMax else { return nil }
     let words = content.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
@@ -40,8 +40,8 @@ struct LogLevelFile: Sendable {
     return LogLevel(rawValue: String(decoding: words[0], as: UTF8.self))
   }
 
-  /// Gives the log the level that the file has now. Reports a file without a level; the old level
-  /// stays then.
+  /// Sets the log to the file's present level. Reports a file without a level; the old level stays
+  /// then.
   func reload(_ log: ServiceLog) {
     do {
       let level = try read()

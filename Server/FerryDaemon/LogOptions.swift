@@ -16,7 +16,7 @@ enum LogOptions {
     FlagSpec("quiet", short: "q", help: "Log errors only.", environment: "FERRY_QUIET")
   ]
 
-  /// The options of a process that can read its level again.
+  /// The options of a process with a reloadable level.
   static let reloadable = [
     OptionSpec(
       "log-level-file", value: "FILE",
@@ -32,13 +32,13 @@ enum LogOptions {
       level: arguments.flag("quiet") ? .error : named, sink: standardError, clock: .system)
   }
 
-  /// The log on standard error. Its last lines leave the process before it exits.
+  /// The log on standard error. The last lines leave the process before it exits.
   private static let standardError: DescriptorLogSink = {
     atexit { LogOptions.standardError.flush() }
     return DescriptorLogSink(descriptor: 2)
   }()
 
-  /// Returns the file of `--log-level-file`, and gives the log its level.
+  /// Returns the file of `--log-level-file`, and sets the log's level.
   ///
   /// - Throws: A failure if there is no level in the file.
   static func openLevelFile(

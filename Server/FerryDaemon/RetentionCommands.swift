@@ -161,7 +161,7 @@ extension Retention {
     self.init(milliseconds: seconds * 1_000 + attoseconds / 1_000_000_000_000_000)
   }
 
-  /// As `--retention` takes it, in the largest unit that is exact.
+  /// As `--retention` takes it, in the largest exact unit.
   var text: String {
     guard let milliseconds else { return "forever" }
     for (unit, scale) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)]

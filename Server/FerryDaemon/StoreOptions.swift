@@ -66,8 +66,8 @@ enum StoreOptions {
 
   /// Opens the store for one command, and closes it.
   ///
-  /// - Parameter createsIfMissing: Whether a store is made if there is none. Only commands that
-  ///   put something into a new store do so: others would answer for an empty store by mistake.
+  /// - Parameter createsIfMissing: Whether a store is made if there is none. Only commands for the
+  ///   content of a new store do so: others would answer for an empty store by mistake.
   static func withStore<Answer>(
     _ arguments: ParsedArguments, createsIfMissing: Bool = false,
     _ body: (any SyncStore, StoreLocation) async throws -> Answer

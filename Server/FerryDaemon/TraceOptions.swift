@@ -4,7 +4,7 @@ import FerrySyncServer
 import FerryTracing
 import Foundation
 
-/// The options of `serve` that export spans.
+/// The options of `serve` for the export of spans.
 enum TraceOptions {
   static let options = [
     OptionSpec(
@@ -24,7 +24,7 @@ enum TraceOptions {
       kind: .integer(1...1_000_000), default: "100", environment: "FERRY_TRACE_LIMIT"),
   ]
 
-  /// How long the collector may take for a message.
+  /// The longest time of the collector for a message.
   private static let timeLimit = Duration.seconds(10)
   /// The largest answer of a collector, in bytes.
   private static let answerLimit = 64 << 10

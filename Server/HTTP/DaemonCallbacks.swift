@@ -1,8 +1,8 @@
 import CFerryMicroHTTPD
 import Glibc
 
-/// The functions that libmicrohttpd calls, on its threads, with a retained `ServerCore` as context.
-/// Each request's context is a retained `Exchange`, made with its request line.
+/// The functions called by libmicrohttpd, on its threads, with a retained `ServerCore` as context.
+/// Each request's context is a retained `Exchange`, made with the request line.
 enum DaemonCallbacks {
   static let requestLine:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) ->

@@ -28,8 +28,8 @@ extension Exchange {
 
   /// Answers instead of libmicrohttpd when it is about to answer an error badly. It would answer
   /// twice if the headers cannot be parsed as a whole, and with 500 if a chunk's head is too long.
-  /// Its own answers then find a closed socket. Called on the thread of a connection that had an
-  /// error, for each exchange of that thread.
+  /// Its own answers then find a closed socket. Called on the thread of a connection with an error,
+  /// for each exchange of this thread.
   func answerDaemonFault() {
     guard let failure = daemonFault else { return }
     _ = refuse(failure)
@@ -39,11 +39,11 @@ extension Exchange {
 
   /// The fault of the request, if it is this one.
   private var daemonFault: HTTPFailure? {
-    // One that has been answered may still wait for its answer to go out.
+    // An answered one may still wait for the answer to go out.
     guard ferry_mhd_status(connection) == 0 else { return nil }
     switch phase {
     case .headers:
-      // Complete headers that `proceed` has not seen: they are looked at this very moment.
+      // Complete headers not seen by `proceed`: they are looked at this very moment.
       guard ferry_mhd_has_headers(connection) else { return nil }
       let framing = Result { () throws(HTTPFailure) in
         try RequestFraming(headers: receivedHeaders(), version: "HTTP/1.1", authority: nil)
@@ -73,7 +73,7 @@ extension Exchange {
     return headers
   }
 
-  /// Returns whether the request line and the header fields are all that the client sent.
+  /// Returns `true` if the client sent nothing but the request line and the header fields.
   func isHeadWhole(
     _ line: (method: UnsafePointer<CChar>, version: UnsafePointer<CChar>)
   ) -> Bool {
@@ -109,7 +109,7 @@ extension Exchange {
 /// A request's target, as libmicrohttpd hands it on before it decodes it.
 struct RequestLineTarget {
   let text: String
-  /// The address of the target, by which its length is found.
+  /// The address of the target, to find the target's length.
   private let start: UInt
   private let count: Int
 

@@ -3,26 +3,26 @@ import FerryPlatform
 import Glibc
 import Synchronization
 
-/// One request and its answer, from the request line to the last byte.
+/// One request and the answer, from the request line to the last byte.
 ///
-/// libmicrohttpd calls in on the thread of the connection; the handler's task hands its answer
-/// over through `handover`.
+/// libmicrohttpd calls in on the thread of the connection; the handler's task hands the answer over
+/// through `handover`.
 final class Exchange: @unchecked Sendable {
-  // SAFETY: the variables below are used on the connection's thread only, except `handover`,
-  // which locks. libmicrohttpd keeps a connection on one thread for its whole life.
+  // SAFETY: the variables below are used on the connection's thread only, except `handover`, which
+  // locks. libmicrohttpd keeps a connection on one thread for its whole life.
 
   enum Phase {
     case headers
     /// Suspended until it is decided whether the content is read.
     case deciding(RequestIntake)
     case content(RequestIntake)
-    /// Refused; its little remaining content is read and thrown away.
+    /// Refused; the little remaining content is read and thrown away.
     case discarding(HTTPResponse)
     case handling
     case answered
   }
 
-  /// The state that the connection's thread and the handler's task share.
+  /// The state shared by the connection's thread and the handler's task.
   private struct Handover {
     var admission: HTTPAdmission?
     var answer: HTTPResponse?
@@ -35,12 +35,12 @@ final class Exchange: @unchecked Sendable {
   let socket: Int32
   /// The request in libmicrohttpd; valid until `ended`.
   let connection: OpaquePointer
-  /// The thread that libmicrohttpd keeps the connection on.
+  /// The thread of the connection in libmicrohttpd.
   let thread = pthread_self()
   private let target: RequestLineTarget
-  /// `nil` in no case that is known.
+  /// `nil` in no known case.
   private let client: ClientConnection?
-  /// The address of the client; that of its proxy until the headers are here.
+  /// The address of the client; the proxy's until the headers are here.
   private(set) var remoteAddress: String
   /// The client for which the request counts as a connection.
   private var charged: ClientAddress?
@@ -52,9 +52,9 @@ final class Exchange: @unchecked Sendable {
   var responseBytes = 0
   /// The time at which the content began to come.
   private var contentStarted = Duration.zero
-  /// The bytes of a chunked content that libmicrohttpd had read when it last called.
+  /// The bytes of a chunked content read by libmicrohttpd before the last call.
   var consumedBytes: UInt64?
-  /// Bytes that the client had acknowledged before the answer.
+  /// Bytes acknowledged by the client before the answer.
   private var acknowledgedBefore: UInt64?
   var isRefused = false
   private var sendsFile = false
@@ -73,7 +73,7 @@ final class Exchange: @unchecked Sendable {
     client?.expect(by: started + core.pace(of: client).headers)
   }
 
-  /// Notes that the connection waits for its client, or does not any more.
+  /// Records whether the connection waits for the client.
   private func enter(_ phase: ConnectionLedger.Phase) {
     if let client { core.acceptor.connection(client, isIn: phase) }
   }
@@ -120,7 +120,7 @@ final class Exchange: @unchecked Sendable {
 
   /// Ends the exchange: libmicrohttpd is done with the request.
   func ended(isComplete: Bool) {
-    // An answer that libmicrohttpd gave on its own counts as well.
+    // An answer of libmicrohttpd itself counts as well.
     let answered =
       status ?? Int(exactly: ferry_mhd_status(connection)).flatMap { $0 > 0 ? $0 : nil }
     let exchange = HTTPExchange(
@@ -165,7 +165,7 @@ final class Exchange: @unchecked Sendable {
 
   // MARK: Admission
 
-  /// Notes that all headers are here. Returns `false` if the connection is to be closed.
+  /// Records the arrival of all headers. Returns `false` if the connection is to be closed.
   private func arrive(version: UnsafePointer<CChar>) -> Bool {
     let intake = RequestIntake(
       method: method, target: target.text(before: version), headers: receivedHeaders(),
@@ -188,8 +188,8 @@ final class Exchange: @unchecked Sendable {
     return apply(core.configuration.admission(arrival), intake)
   }
 
-  /// Finds the client behind a trusted proxy, and counts the request for it. Returns the share that
-  /// it has left for the request.
+  /// Finds the client behind a trusted proxy, and counts the request for it. Returns the remaining
+  /// share for the request.
   private func identifyClient(
     _ headers: HTTPHeaders
   ) throws(HTTPFailure) -> ConnectionLedger.Share {
@@ -239,10 +239,10 @@ final class Exchange: @unchecked Sendable {
     }
   }
 
-  /// A refused request's content up to this size is read, so that its connection can be kept.
+  /// A refused request's content up to this size is read, to keep the connection.
   private static let discardedMax = 64 << 10
 
-  /// Notes that content has come, or is waited for.
+  /// Records new content, or a wait for it.
   private func recordProgress(of intake: RequestIntake) {
     guard intake.hasContent else { return }
     let deadline = core.pace(of: client).deadline(start: contentStarted, count: contentBytes)
@@ -268,7 +268,7 @@ final class Exchange: @unchecked Sendable {
 
   /// Suspends the connection and runs a task that resumes it.
   ///
-  /// - Parameter beginsHere: Whether the connection's thread runs the task until its first wait.
+  /// - Parameter beginsHere: Whether the connection's thread runs the task until the first wait.
   private func work(
     beginsHere: Bool = false, _ body: @escaping @Sendable () async -> Void
   ) -> Bool {
@@ -334,7 +334,7 @@ final class Exchange: @unchecked Sendable {
     return MHD_queue_response(connection, UInt32(answer.status), response) == .YES
   }
 
-  /// Returns the bytes of a cut-off answer that the client acknowledged, as far as that is known.
+  /// Returns the bytes of a cut-off answer acknowledged by the client, as far as known.
   private func cutOffBytes() -> Int {
     guard let before = acknowledgedBefore,
       let after = SocketProgress.acknowledgedBytes(of: socket), after >= before
@@ -342,7 +342,7 @@ final class Exchange: @unchecked Sendable {
     return min(responseBytes, Int(clamping: after - before))
   }
 
-  /// Counts bytes of a live body that were handed to libmicrohttpd.
+  /// Counts bytes of a live body handed to libmicrohttpd.
   func countStreamed(_ count: Int) {
     responseBytes += count
   }

@@ -1,8 +1,8 @@
 import Glibc
 
-/// How many files and sockets this process may hold.
+/// The limit of files and sockets of this process.
 package enum FileDescriptorLimit {
-  /// Raises the soft limit to the hard one and returns the limit that then holds.
+  /// Raises the soft limit to the hard one and returns the new limit.
   ///
   /// Each connection takes one descriptor, and a usual soft limit of 1,024 is less than a server
   /// with 1,000 listeners needs. Nothing changes if the system refuses.

@@ -1,4 +1,4 @@
-/// One request and its answer, after the fact: for the access log and for metrics.
+/// One request and the answer, after the fact: for the access log and for metrics.
 package struct HTTPExchange: Sendable, Equatable {
   package var method: String
   /// The path as sent, without the query.
@@ -7,12 +7,12 @@ package struct HTTPExchange: Sendable, Equatable {
   package var status: Int?
   /// Request line, headers and content, in bytes as received.
   package var requestBytes: Int
-  /// Content of the sent answer, in bytes, without headers. If the answer was cut off: the bytes
-  /// that the client acknowledged, its headers included.
+  /// Content of the sent answer, in bytes, without headers. For a cut-off answer: the bytes
+  /// acknowledged by the client, headers included.
   package var responseBytes: Int
   /// From the request line to the last byte of the answer.
   package var duration: Duration
   package var remoteAddress: String
-  /// Whether the whole answer was sent.
+  /// True if the whole answer was sent.
   package var isComplete: Bool
 }

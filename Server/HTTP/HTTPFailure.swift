@@ -1,40 +1,41 @@
-/// A request that this layer refuses before any handler sees it.
+/// A request refused by this layer before any handler sees it.
 ///
 /// libmicrohttpd refuses by itself a request line, header or chunk that it cannot parse, and
-/// headers beyond `HTTPServer.headerMemory`. Its answer is 400, 413, 414, 431 or 505 with a
+/// headers beyond `HTTPServer.headerMemory`. The answer is 400, 413, 414, 431 or 505 with a
 /// one-line page.
 package enum HTTPFailure: Error, Sendable, Equatable {
-  /// The target is not a path, its percent-encoding is not UTF-8, or it has control characters.
+  /// The target is not a path, the percent-encoding is not UTF-8, or it has control characters.
   case malformedTarget
   /// The query gives a parameter more than once: proxies and servers would choose differently.
   case repeatedParameter
   /// There is not exactly one `Host`, or the target names another authority (RFC 9112 §3.2).
   case malformedHost
-  /// A header's name or value has bytes that do not belong there; the connection is closed.
+  /// A header's name or value has forbidden bytes; the connection is closed.
   case malformedHeader
-  /// A header that may occur once occurs more often; the connection is closed.
+  /// A single header occurs more than once; the connection is closed.
   case repeatedHeader
   /// The headers are larger than this server reads; the connection is closed.
   case headersTooLarge
   /// The head of a chunk is longer than this server reads; the connection is closed.
   case malformedChunk
-  /// The length is no number, it contradicts the transfer coding, or that is not `chunked`. The
-  /// connection is closed, because the following bytes could be read in two ways (RFC 9112 §6.3).
+  /// The length is no number, it contradicts the transfer coding, or the coding is not `chunked`.
+  /// The connection is closed, because the following bytes could be read in two ways (RFC 9112
+  /// §6.3).
   case ambiguousLength
   /// The content is above the limit in bytes, on the wire or after decoding.
   case contentTooLarge(limit: Int)
-  /// The content is coded in a way that this server does not know.
+  /// The content has a coding unknown to this server.
   case unsupportedCoding(String)
-  /// The content does not match its `Content-Encoding`.
+  /// The content does not match `Content-Encoding`.
   case malformedContent
-  /// A trusted proxy does not name the address of its client.
+  /// A trusted proxy does not name the address of the client.
   case malformedForwarding
   /// The client has as many requests in progress as it may have connections.
   case tooManyRequests
   /// The memory for contents and answers is used up; the same request may succeed a little later.
   case outOfMemory
 
-  /// The status that fits (RFC 9110 §15.5).
+  /// The matching status (RFC 9110 §15.5).
   package var status: Int {
     switch self {
     case .malformedTarget, .repeatedParameter, .malformedHost, .malformedHeader, .repeatedHeader,

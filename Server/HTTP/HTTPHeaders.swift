@@ -10,7 +10,7 @@ package struct HTTPHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral 
       self.value = value
     }
 
-    /// Returns whether it has this name, in any case of its letters.
+    /// Returns `true` if it has this name, in any case of the letters.
     func isNamed(_ other: String) -> Bool { HTTPHeaders.same(name, other) }
   }
 
@@ -25,7 +25,7 @@ package struct HTTPHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral 
     fields = elements.map { Field(name: $0.0, value: $0.1) }
   }
 
-  /// Reads the first value of that name. Writing replaces all of them, and `nil` removes them.
+  /// Reads the first value with this name. Writing replaces all of them, and `nil` removes them.
   package subscript(name: String) -> String? {
     get { fields.first { Self.same($0.name, name) }?.value }
     set {

@@ -14,7 +14,7 @@ package struct HTTPRequest: Sendable {
   package var body: [UInt8]
   /// Bytes of content as they came over the wire.
   package var bodyWireBytes: Int
-  /// The peer's address without its port; an IPv4 peer of an IPv6 socket shows as IPv4.
+  /// The peer's address without the port; an IPv4 peer of an IPv6 socket shows as IPv4.
   package var remoteAddress: String
 
   package init(

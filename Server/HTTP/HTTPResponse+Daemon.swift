@@ -34,7 +34,7 @@ extension HTTPResponse {
     return response
   }
 
-  /// Returns a whole HTTP/1.1 message that ends its connection. A live body and files are left out.
+  /// Returns a whole HTTP/1.1 message that ends the connection. A live body and files are left out.
   func closingMessage(omitsContent: Bool) -> [UInt8] {
     let content: [UInt8] = if case .bytes(let bytes) = body { bytes } else { [] }
     let reason = MHD_get_reason_phrase_for(UInt32(status)).map { String(cString: $0) } ?? ""
@@ -86,11 +86,12 @@ private final class ContentOwner {
   }
 }
 
-/// Lets libmicrohttpd read a live body.
+/// The owner of a live body, read by libmicrohttpd.
 private final class StreamOwner {
-  /// Not how much is sent at once to an HTTP/1.1 client: that is the connection's own buffer.
+  /// Not the number of bytes sent at once to an HTTP/1.1 client: this is the connection's own
+  /// buffer.
   private static let blockSize = 1024
-  /// Bytes that an answer of a known size hands over at once.
+  /// Bytes handed over at once by an answer of a known size.
   private static let relayedBlockSize = 64 << 10
   private static let unknownSize = UInt64.max
 

@@ -21,14 +21,14 @@ package struct HTTPResponse: Sendable {
   /// Do not set `Content-Length`, `Transfer-Encoding`, `Connection` or `Date`: the server does.
   package var headers: HTTPHeaders
   package var body: Body
-  /// Whether the server may apply a content coding. Leave it false for ranges and for compressed
+  /// True if the server may apply a content coding. Leave it false for ranges and for compressed
   /// content. A strong `ETag` is made weak when a coding is applied (RFC 9110 §8.8.3).
   package var compressible: Bool
-  /// The account for the memory that the answer holds until it is sent; `nil` for none.
+  /// The account for the memory of the answer until it is sent; `nil` for none.
   package var account: String?
-  /// The memory that is taken for it already. While memory is scarce, its client has to read.
+  /// The memory reserved for it already. While memory is scarce, the client has to read.
   package var share: MemoryShare?
-  /// Memory of the work that made it, until its own share is taken.
+  /// Memory of the work for the answer, until the answer's own share is reserved.
   package var work: MemoryGrant?
 
   package init(
@@ -41,6 +41,6 @@ package struct HTTPResponse: Sendable {
   }
 }
 
-/// A function that answers one request. It runs as a separate task, which is cancelled when the
-/// server stops waiting.
+/// A function to answer one request. It runs as a separate task, which is cancelled when the server
+/// stops waiting.
 package typealias HTTPHandler = @Sendable (HTTPRequest) async -> HTTPResponse

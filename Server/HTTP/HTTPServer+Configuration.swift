@@ -1,14 +1,14 @@
 import Glibc
 
 extension HTTPServer {
-  /// How a server runs.
+  /// The configuration of a server.
   package struct Configuration: Sendable {
     /// `127.0.0.1`, `[::1]`, `0.0.0.0`, `::` (IPv4 as well), or any address of this machine.
     package var address: String
     /// 0 takes any free port.
     package var port: UInt16
-    /// Threads that read and write sockets. They also begin the handlers of small contents, which
-    /// go on elsewhere after their first wait.
+    /// Threads to read and write sockets. They also begin the handlers of small contents, which go
+    /// on elsewhere after their first wait.
     package var threads: Int
     /// Bytes of request content, before and after decoding.
     package var bodyLimit: Int
@@ -25,27 +25,27 @@ extension HTTPServer {
     package var addressLimit: Int?
     /// The proxies whose clients count by their own addresses.
     package var proxies = TrustedProxies()
-    /// How long a connection may be silent while a request or an answer is on its way, or
-    /// between requests; in whole seconds. Handlers and idle live bodies are not limited.
+    /// The time for which a connection may be silent during a request or an answer, or between
+    /// requests; in whole seconds. Handlers and idle live bodies are not limited.
     package var idleTimeout: Duration
-    /// How slow clients may be.
+    /// The limits of clients' slowness.
     package var pace = TransferPace()
     /// The limit of the memory for contents and answers.
     package var memory = MemoryBudget(limit: 256 << 20)
-    /// Asked about each request with content when its headers are complete. It runs on a socket
+    /// Asked about each request with content when all headers are complete. It runs on a socket
     /// thread and must not block.
     package var admission: @Sendable (HTTPArrival) -> HTTPAdmission
     /// Runs handlers, decodes contents and compresses answers; `nil` for the shared pool. A handler
-    /// with a small content begins on its socket's thread.
+    /// with a small content begins on the socket's thread.
     package var executor: (any TaskExecutor)?
     /// Time since some moment; never goes back.
     package var clock: @Sendable () -> Duration = Self.monotonic
-    /// Whether a timer cuts off clients that are late.
+    /// True if a timer cuts off late clients.
     package var cutsOffLate = true
-    /// Renders the answer to a request that no handler sees. It may run on a socket thread, so
-    /// it must not block, and its body must be bytes. The text is the client's address.
+    /// Renders the answer to a request without a handler. It may run on a socket thread, so it must
+    /// not block, and the body must be bytes. The text is the client's address.
     package var failure: @Sendable (HTTPFailure, String) -> HTTPResponse
-    /// Returns each answer as it is sent, also those that no handler gives. The headers are those
+    /// Returns each answer in the form to send, also those without a handler. The headers are those
     /// of the request. It may run on a socket thread and must not block.
     package var amend: @Sendable (HTTPResponse, HTTPHeaders) -> HTTPResponse = { answer, _ in
       answer
@@ -71,7 +71,7 @@ extension HTTPServer {
       self.onComplete = onComplete
     }
 
-    /// Returns the pace of an ordinary connection, or of one that is kept free.
+    /// Returns the pace of an ordinary connection, or of a reserved one.
     func pace(onReserve: Bool) -> TransferPace {
       var pace = pace
       if onReserve { pace.headers = min(pace.headers, Self.reserveHeaders) }
@@ -95,9 +95,9 @@ extension HTTPServer {
     }
   }
 
-  /// How busy a server is.
+  /// The load of a server.
   package struct Load: Sendable, Equatable {
-    /// Connections that are open.
+    /// Open connections.
     package var connections: Int
     /// Connections closed at once since the start, because their address had too many.
     package var refused: Int
@@ -105,7 +105,7 @@ extension HTTPServer {
     package var late: Int
     /// Connections without a complete request that gave way to new ones since the start.
     package var evicted: Int
-    /// The memory that requests take.
+    /// The memory of requests.
     package var memory: MemoryBudget.Counts
 
     package init(

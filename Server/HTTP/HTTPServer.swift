@@ -7,9 +7,9 @@ import Synchronization
 /// libmicrohttpd's threads read requests. A separate task answers each whole request while its
 /// connection is suspended, so handlers may await as long as they like.
 package final class HTTPServer: Sendable {
-  /// Bytes that each connection may use for request line and headers (64 bytes of bookkeeping a
-  /// header included) and then for its answer's headers. A longer request line is answered 414,
-  /// longer headers 431. It is also the piece in which content is read and live bodies written.
+  /// Bytes of each connection for request line and headers (64 bytes of bookkeeping a header
+  /// included) and then for the answer's headers. A longer request line is answered 414, longer
+  /// headers 431. It is also the size of the pieces of content read and of live bodies written.
   package static let headerMemory = 24 << 10
 
   private enum Lifecycle {
@@ -25,7 +25,7 @@ package final class HTTPServer: Sendable {
     let options: UnsafeMutablePointer<ferry_mhd_options>
   }
 
-  /// The port that connections are accepted on.
+  /// The port for new connections.
   package let port: UInt16
 
   private let core: ServerCore
@@ -73,8 +73,8 @@ package final class HTTPServer: Sendable {
       evicted: counts.evicted, memory: core.configuration.memory.counts)
   }
 
-  /// Cuts off all clients that are late. By default a timer calls it; the configuration can switch
-  /// that off.
+  /// Cuts off all late clients. By default a timer calls it; the configuration can switch the timer
+  /// off.
   package func cutOffLate() { core.connections.cutOffLate() }
 
   /// Stops the server. It accepts nothing more, ends live bodies, and lets requests in progress
@@ -143,7 +143,7 @@ package final class HTTPServer: Sendable {
     return Daemon(pointer: pointer, options: kept)
   }
 
-  /// Ends libmicrohttpd's threads. Blocks for as long as its callbacks run.
+  /// Ends libmicrohttpd's threads. Blocks while callbacks run.
   private func stopDaemon() {
     core.abort()
     MHD_stop_daemon(daemon.pointer)

@@ -4,7 +4,7 @@ import Glibc
 package enum HTTPServerError: Error, Sendable, Equatable, CustomStringConvertible {
   /// Not an IPv4 or IPv6 address.
   case badAddress(String)
-  /// The system refused the socket; `code` is its errno.
+  /// The system refused the socket; `code` is the errno.
   case listen(String, UInt16, code: Int32)
   /// libmicrohttpd could not start its threads.
   case daemon

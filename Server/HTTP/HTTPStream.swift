@@ -1,20 +1,20 @@
 import Synchronization
 
-/// A response body that is written over time, such as Server-Sent Events.
+/// A response body written over time, such as Server-Sent Events.
 ///
-/// It costs no thread and no timer: while there is nothing to send, its connection is suspended.
-/// The next `send` notices that a peer is gone, so send a heartbeat. A peer that closes only its
-/// sending side counts as gone.
+/// It costs no thread and no timer: while there is nothing to send, the connection is suspended.
+/// The next `send` notices a closed peer, so send a heartbeat. A peer that closes only the sending
+/// side counts as gone.
 package final class HTTPStream: Sendable {
-  /// The control of a stream's connection; weakly coupled so that a stream can exist before it.
+  /// The control of a stream's connection; weakly coupled, so a stream can exist before it.
   package protocol Outlet: Sendable {
     /// Suspends the connection; returns `false` if the server no longer allows it.
     func suspend() -> Bool
-    /// Lets a suspended connection go on.
+    /// Resumes a suspended connection.
     func resume()
     /// Cuts the connection off, in any state.
     func disconnect()
-    /// Returns whether the peer has closed its side.
+    /// Returns `true` if the peer has stopped sending.
     func isPeerGone() -> Bool
   }
 
@@ -44,7 +44,7 @@ package final class HTTPStream: Sendable {
 
   /// - Parameters:
   ///   - capacity: Bytes that may wait for a slow reader.
-  ///   - isEndless: Whether a server that stops ends the stream; others may come to their end.
+  ///   - isEndless: Whether a stop of the server ends the stream; others may come to their end.
   package init(capacity: Int = 64 << 10, isEndless: Bool = true) {
     self.capacity = capacity
     self.isEndless = isEndless
@@ -84,8 +84,8 @@ package final class HTTPStream: Sendable {
   /// Queues bytes; returns `false` if the stream is closed.
   ///
   /// A reader with more than `capacity` bytes outstanding is too slow: it is disconnected. (One
-  /// message may be larger than that if nothing else waits.) May be called from any thread, also
-  /// before the response was handed to the server.
+  /// message may be larger if nothing else waits.) May be called from any thread, also before the
+  /// response was handed to the server.
   @discardableResult
   package func send(_ bytes: [UInt8]) -> Bool {
     state.withLock { state in
@@ -101,7 +101,7 @@ package final class HTTPStream: Sendable {
         return false
       }
       if state.sent > waiting {
-        // Bytes that a steady reader has taken must not pile up in front.
+        // Bytes already sent to a steady reader must not pile up in front.
         state.pending.removeFirst(state.sent)
         state.sent = 0
       }
@@ -120,18 +120,18 @@ package final class HTTPStream: Sendable {
     }
   }
 
-  /// Whether nothing can be sent any more.
+  /// True if nothing can be sent any more.
   package var isClosed: Bool {
     state.withLock { $0.isClosed || $0.isFinished }
   }
 
-  /// Bytes that wait for the reader.
+  /// Bytes in the queue for the reader.
   package var pendingBytes: Int {
     state.withLock { $0.pending.count - $0.sent }
   }
 
   /// Calls `observer` once when the stream is over: the peer is gone, the server stopped, or the
-  /// last byte after `finish` was handed over. Calls it at once if that has happened already. It
+  /// last byte after `finish` was handed over. Calls it at once if this has happened already. It
   /// must not block: it may run on a thread of the server.
   package func onClose(_ observer: @escaping @Sendable () -> Void) {
     let isOver = state.withLock { state in
@@ -141,7 +141,7 @@ package final class HTTPStream: Sendable {
     if isOver { observer() }
   }
 
-  /// Binds the stream to its connection.
+  /// Binds the stream to a connection.
   package func attach(_ outlet: any Outlet) {
     state.withLock { state in
       // A stream carries one response.
@@ -194,7 +194,7 @@ package final class HTTPStream: Sendable {
     for observer in observers { observer() }
   }
 
-  /// Lets a writer that waits for room go on.
+  /// Resumes a writer that waits for room.
   private static func answerWriter(_ state: inout State) {
     state.roomWaiter?.resume(returning: !state.isClosed && !state.isFinished)
     state.roomWaiter = nil

@@ -3,8 +3,8 @@ import FerryPlatform
 
 /// The intake of one request, which decides when it is refused. Pure: no socket, no clock.
 struct RequestIntake {
-  /// Content is first decoded into so many times its size, then into as many times more. No ratio is
-  /// too large: the limit and the budget for memory bound a bomb.
+  /// Content is first decoded into so many times its size, then into as many times more. No ratio
+  /// is too large: the limit and the budget for memory bound a bomb.
   private static let expansionStep = 8
 
   let method: String
@@ -12,7 +12,7 @@ struct RequestIntake {
   private let framing: Result<RequestFraming, HTTPFailure>
   private let target: Result<RequestTarget, HTTPFailure>
   private let coding: Result<ContentCoding?, HTTPFailure>
-  /// Whether the content may be larger after decoding.
+  /// True if the content may be larger after decoding.
   var isCoded: Bool { (try? coding.get()) != nil }
   private var limit: Int
   private var body: [UInt8] = []
@@ -42,22 +42,22 @@ struct RequestIntake {
     self.budget = budget
   }
 
-  /// The reason why the request is refused and its connection closed before any other check.
+  /// The reason why the request is refused and the connection closed before any other check.
   var framingFailure: HTTPFailure? {
     guard case .failure(let failure) = framing else { return nil }
     return failure
   }
 
-  /// Bytes that the headers announce; `nil` if they announce none.
+  /// Bytes announced by the headers; `nil` if they announce none.
   var declaredLength: Int? { (try? framing.get())?.declaredLength }
 
-  /// Whether content follows.
+  /// True if content follows.
   var hasContent: Bool { declaredLength != 0 }
 
-  /// Whether the client waits to be asked for the content.
+  /// True if the client waits to be asked for the content.
   var expectsContinue: Bool { (try? framing.get())?.expectsContinue ?? false }
 
-  /// Returns the request before its content is read; `nil` if no handler will see it.
+  /// Returns the request before the content is read; `nil` if no handler will see it.
   func head(remoteAddress: String) -> HTTPRequest? {
     guard let target = try? target.get(), case .success = coding else { return nil }
     return HTTPRequest(
@@ -65,7 +65,7 @@ struct RequestIntake {
       headers: headers, remoteAddress: remoteAddress)
   }
 
-  /// Sets the limit of this request and the account for its memory. Returns the reason why the
+  /// Sets the limit of this request and the account for the memory. Returns the reason why the
   /// content is not read, or `nil` to go on.
   mutating func admit(limit: Int, account: String? = nil) -> HTTPFailure? {
     self.limit = min(self.limit, limit)
@@ -75,7 +75,7 @@ struct RequestIntake {
     return nil
   }
 
-  /// Takes a piece of content; returns why the rest is not read, or nil to go on.
+  /// Receives a piece of content; returns the reason why the rest is not read, or nil to go on.
   mutating func receive(_ piece: UnsafeRawBufferPointer) -> HTTPFailure? {
     wireBytes += piece.count
     guard wireBytes <= limit else { return .contentTooLarge(limit: limit) }
@@ -84,14 +84,14 @@ struct RequestIntake {
       let whole = min(limit, declaredLength ?? limit)
       let steps = (wireBytes - 1) / MemoryBudget.step + 1
       guard grow(to: min(whole, steps * MemoryBudget.step)) else { return .outOfMemory }
-      // Pages that nothing was written to take no memory.
+      // Untouched pages take no memory.
       if body.isEmpty, let length = declaredLength { body.reserveCapacity(length) }
     }
     body.append(contentsOf: piece)
     return nil
   }
 
-  /// Whether content is missing by the declared length.
+  /// True if content is missing by the declared length.
   var lacksContent: Bool { wireBytes < declaredLength ?? 0 }
 
   /// Returns the request, once all content is here. Undoes the content coding, so it may take a
@@ -104,7 +104,7 @@ struct RequestIntake {
       remoteAddress: remoteAddress)
   }
 
-  /// A request that will be refused is still read, so that its connection can be kept.
+  /// A request is still read before the refusal, to keep the connection.
   private var keepsContent: Bool {
     if case .success = target, case .success = coding { true } else { false }
   }
@@ -138,7 +138,7 @@ struct RequestIntake {
     }
   }
 
-  /// Returns the one coding that was applied, or `nil` for none.
+  /// Returns the one applied coding, or `nil` for none.
   private static func coding(of list: String?) throws(HTTPFailure) -> ContentCoding? {
     guard let list else { return nil }
     let tokens = list.words(at: ",").map { String($0.trimmedBlanks) }

@@ -8,7 +8,8 @@ package struct RequestTarget: Equatable {
   /// The host of a target in the absolute form; `nil` in the other forms.
   package let authority: String?
 
-  /// Throws `malformedTarget` or `repeatedParameter`. Takes the origin form, the absolute form and `*`.
+  /// Throws `malformedTarget` or `repeatedParameter`. Takes the origin form, the absolute form and
+  /// `*`.
   package init(parsing raw: String) throws(HTTPFailure) {
     // By bytes: a combining mark makes one character of itself and the delimiter before it.
     guard raw.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { throw .malformedTarget }
@@ -74,8 +75,8 @@ package struct RequestTarget: Equatable {
       default: bytes.append(byte)
       }
     }
-    // No valid path contains control characters. A zero byte cuts names short wherever C reads them,
-    // and no name contains one.
+    // No valid path contains control characters. A zero byte cuts names short wherever C reads
+    // them, and no name contains one.
     if bytes.contains(where: { $0 == 0 || !plusIsSpace && ($0 < 0x20 || $0 == 0x7F) }) {
       throw .malformedTarget
     }

@@ -1,7 +1,7 @@
 import CFerryMicroHTTPD
 import Synchronization
 
-/// The state that the server object, libmicrohttpd's threads and the handlers' tasks share.
+/// The state shared by the server object, libmicrohttpd's threads and the handlers' tasks.
 final class ServerCore: Sendable {
   let configuration: HTTPServer.Configuration
   let registry = ConnectionRegistry()
@@ -21,7 +21,7 @@ final class ServerCore: Sendable {
     self.handler = handler
   }
 
-  /// Whether answers are to close their connections.
+  /// True if answers are to close their connections.
   var isDraining: Bool { draining.load(ordering: .relaxed) }
 
   /// Ends live bodies and keep-alive.
@@ -30,7 +30,7 @@ final class ServerCore: Sendable {
     for exchange in registry.exchanges { exchange.finishStream() }
   }
 
-  /// Gives up the exchanges in progress.
+  /// Aborts the exchanges in progress.
   func abort() {
     let exchanges = registry.exchanges
     registry.close()
@@ -47,7 +47,7 @@ final class ServerCore: Sendable {
     configuration.clock() + configuration.idleTimeout + pace(of: client).headers
   }
 
-  /// Returns the deadline for the end of an answer; `nil` for one that is written over time.
+  /// Returns the deadline for the end of an answer; `nil` for one written over time.
   func deadline(of answer: HTTPResponse, _ count: Int) -> Duration? {
     let slowness: Int
     switch answer.body {
@@ -75,7 +75,7 @@ final class ServerCore: Sendable {
     return configuration.amend(held, intake.headers)
   }
 
-  /// Returns an answer with its share of the memory, or the answer that there is none.
+  /// Returns an answer with a share of the memory, or the answer for missing memory.
   private func holdingMemory(_ answer: HTTPResponse, _ client: String) -> HTTPResponse {
     guard case .bytes(let bytes) = answer.body, bytes.count > MemoryBudget.step else {
       return answer

@@ -1,4 +1,4 @@
-/// A live body's hold on its connection.
+/// The control of a live body over the connection.
 struct StreamOutlet: HTTPStream.Outlet {
   let exchange: Exchange
   let registry: ConnectionRegistry

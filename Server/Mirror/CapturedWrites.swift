@@ -6,19 +6,19 @@ package struct CapturedWrite: Sendable, Equatable {
     case delete = "D"
     /// A row gets another key.
     case rekey = "K"
-    /// A row that was there when its table was adopted, as an insert.
+    /// A row older than the adoption of the table, as an insert.
     case slice = "S"
     /// A row of an adopted table that no device can hold.
     case unfit = "X"
   }
 
   var id: Int64
-  /// How often it has been put off: it waits for a later write of its transaction.
+  /// The number of delays: it waits for a later write of the transaction.
   var tries: Int64
   package var transaction: String
-  /// How long before the reading the program wrote, by PostgreSQL's clock, in milliseconds.
+  /// The time from the program's write to the reading, by PostgreSQL's clock, in milliseconds.
   var ageAtReading: Int64 = 0
-  /// When it was read; `nil` for a write that was not read from PostgreSQL.
+  /// The time of the read; `nil` for a write not read from PostgreSQL.
   var readAt: ContinuousClock.Instant?
   var table: String
   var kind: Kind
@@ -29,15 +29,15 @@ package struct CapturedWrite: Sendable, Equatable {
   /// The values before an update, or the key before a change of the key.
   var former: [String?] = []
 
-  /// How long ago the program wrote, in milliseconds. The clocks of PostgreSQL's machine and of this one may
-  /// differ.
+  /// The time since the program's write, in milliseconds. The clocks of PostgreSQL's machine and of
+  /// this one may differ.
   package var age: Int64 {
     guard let readAt else { return ageAtReading }
     let since = readAt.duration(to: .now) / .milliseconds(1)
     return ageAtReading + Int64(since)
   }
 
-  /// The rows that it writes to.
+  /// The rows changed by the write.
   var rows: [[String?]] {
     [[table] + key] + (kind == .rekey ? [[table] + former] : [])
   }
@@ -46,7 +46,7 @@ package struct CapturedWrite: Sendable, Equatable {
 /// Some captured writes in the order of their transactions.
 struct CapturedWrites: Sendable {
   var writes: [CapturedWrite] = []
-  /// Whether they are one transaction without its end.
+  /// True for one transaction without the end.
   var isPart = false
 
   /// The last write of each transaction, in the order in which they were read.
@@ -81,17 +81,17 @@ struct CapturedWrites: Sendable {
   }
 }
 
-/// Captured writes that a mirror's file has taken, and that PostgreSQL may still keep.
+/// Captured writes applied by a mirror's file, and perhaps still stored in PostgreSQL.
 struct ReadWrites: Sendable {
-  /// The turn of the file that has taken them.
+  /// The turn of the file with these writes.
   var turn: Int64
-  /// The last step of that file that has ended.
+  /// The last ended step of this file.
   var ended: Int64 = 0
   /// The last one of each transaction.
   var marks: [(transaction: String, tries: Int64, id: Int64)] = []
-  /// Those before them that were put off.
+  /// Delayed writes before them.
   var later: [Int64] = []
-  /// Rows that the replica refused.
+  /// Rows refused by the replica.
   var unsent: [UnsentRow] = []
 
   var isEmpty: Bool { marks.isEmpty }

@@ -1,12 +1,12 @@
 import FerryPostgres
 import FerrySyncClient
 
-/// Mirrors that begin and end.
+/// Creation and removal of mirrors.
 extension Mirror {
   // MARK: Adding
 
-  /// Creates a mirror: its folder, its tables in PostgreSQL, and its entry in the ledger there. If it
-  /// was cut short, the same call goes on. It also gives a mirror another token.
+  /// Creates a mirror: its folder, tables in PostgreSQL, and an entry in the ledger there. After an
+  /// interruption, the same call goes on. It also replaces a mirror's token.
   ///
   /// - Throws: ``MirrorFault`` if the space defines no table, or if a table in PostgreSQL has rows;
   ///   then nothing has changed.
@@ -18,7 +18,7 @@ extension Mirror {
     try folder.make()
     do {
       let plan = try await connect(configuration, folder, token)
-      // An entry without its folder could not be removed.
+      // An entry without a folder could not be removed.
       try folder.save(configuration)
       try await enter(configuration, plan, isKnown: isKnown)
       return plan
@@ -57,18 +57,18 @@ extension Mirror {
 
   // MARK: Removing
 
-  /// Removes a mirror: its triggers, its entry and its folder. The tables stay, with their rows. Neither
-  /// the server nor the replica is needed.
+  /// Removes a mirror: triggers, entry and folder. The tables stay, with their rows. Neither the
+  /// server nor the replica is needed.
   package static func remove(_ folder: MirrorFolder) async throws {
     let configuration = try folder.configuration()
     let lock = try folder.lock()
-    // Its making may have been cut short.
+    // The creation may have been interrupted.
     _ = try await forget(configuration.name, in: configuration.database)
     try folder.remove()
     withExtendedLifetime(lock) {}
   }
 
-  /// Removes a mirror whose folder is lost: its triggers and its entry.
+  /// Removes a mirror without a folder: triggers and entry.
   ///
   /// - Throws: ``MirrorFault`` if the database has no such mirror.
   package static func remove(_ name: String, from database: String) async throws {
@@ -98,8 +98,8 @@ extension MirrorFolder {
     }
   }
 
-  /// Removes the folder after an error in the making of its mirror. It stays if PostgreSQL may have
-  /// committed before its connection broke: the same command goes on then.
+  /// Removes the folder after an error in the creation of the mirror. It stays if PostgreSQL may
+  /// have committed before a break of the connection: the same command goes on then.
   func removeUnlessCommitted(_ error: any Error) {
     guard (error as? PostgresError).map({ $0.kind == .server }) ?? true else { return }
     try? remove()
@@ -107,10 +107,11 @@ extension MirrorFolder {
 }
 
 extension MirrorLedger {
-  /// Enters a mirror in the ledger of its database, and makes its tables.
+  /// Enters a mirror in the ledger of the database, and creates its tables.
   ///
   /// - Parameter again: whether an entry of the same mirror may be there.
-  /// - Throws: ``MirrorFault`` if the database has another mirror of the name, or if a table has rows.
+  /// - Throws: ``MirrorFault`` if the database has another mirror of the name, or if a table has
+  ///   rows.
   package static func enter(
     _ configuration: MirrorConfiguration, _ plan: MirrorPlan, again: Bool,
     _ pool: any MirrorConnections
@@ -119,7 +120,7 @@ extension MirrorLedger {
       try connection.transaction { connection in
         let tables = MirrorTables(connection: connection, configuration: configuration)
         let (number, isNew) = try tables.enter(again: again)
-        // The tables of one that is there have rows, and the mirror itself follows the schema.
+        // The tables of an existing mirror have rows, and the mirror itself follows the schema.
         if isNew { try tables.make(plan, number, mustBeEmpty: true) }
         return MirrorLedger(number: number)
       }

@@ -4,15 +4,15 @@ import FerryProtocol
 import FerrySQLite
 import FerrySyncClient
 
-/// Keeps tables of PostgreSQL in sync with a space, both ways.
+/// A sync of PostgreSQL tables with a space, both ways.
 ///
-/// A mirror is a device of the space. Its replica is a SQLite file, with the queue, the conflicts and
-/// the guarantees of every device. The mirror carries rows between the file and PostgreSQL:
+/// A mirror is a device of the space. Its replica is a SQLite file, with the queue, the conflicts
+/// and the guarantees of every device. The mirror carries rows between the file and PostgreSQL:
 ///
-/// - **Out.** Triggers of the file note changed rows. One transaction of PostgreSQL brings all rows of
-///   one state of the file.
+/// - **Out.** Triggers of the file record changed rows. One transaction of PostgreSQL writes all
+///   rows of one state of the file.
 /// - **In.** Triggers of PostgreSQL record the writes of programs in the same transaction. The
-///   mirror makes them in its replica. PostgreSQL keeps them until the space has them.
+///   mirror applies them to its replica. PostgreSQL stores them until the space has them.
 ///
 /// Each step may run again: a process or a server can be killed at any moment.
 package final class Mirror: Sendable {
@@ -20,11 +20,11 @@ package final class Mirror: Sendable {
   private let replica: Replica
   private let rounds: MirrorRounds
   private let database: MirrorDatabase
-  /// Whether no other mirror uses the database's connections.
+  /// True if no other mirror uses the database's connections.
   private let ownsDatabase: Bool
   let ledger: MirrorLedger
   var pool: PostgresPool { database.pool }
-  /// An event in one word, and its description.
+  /// An event in one word, and a description.
   package typealias Log = @Sendable (_ event: String, _ detail: String) -> Void
   private let log: Log
   /// Held as long as this value lives.
@@ -46,7 +46,7 @@ package final class Mirror: Sendable {
 
   // MARK: Opening
 
-  /// Opens a mirror that was added.
+  /// Opens an existing mirror.
   ///
   /// - Parameters:
   ///   - isAlone: whether no other process may carry rows meanwhile; only a look needs none.
@@ -62,7 +62,7 @@ package final class Mirror: Sendable {
       let (ledger, role) = try await database.pool.run {
         (try MirrorLedger(configuration.name, $0), try $0.role())
       }
-      // A group has one role for all its mirrors.
+      // A group has one role for all mirrors.
       if shared == nil, let warning = role.warning { log("role", warning) }
       guard let ledger else {
         throw MirrorFault(
@@ -86,7 +86,8 @@ package final class Mirror: Sendable {
 
   // MARK: Running
 
-  /// Carries rows both ways until the task is cancelled. If one side is unreachable, it waits for it.
+  /// Carries rows both ways until the task is cancelled. If one side is unreachable, it waits for
+  /// it.
   ///
   /// - Parameter onRound: gets the figures after each round.
   /// - Throws: ``MirrorStopped`` if writes of programs are not recorded.
@@ -121,7 +122,7 @@ package final class Mirror: Sendable {
   ) async throws {
     var state = MirrorRounds.State()
     var pause = Duration.milliseconds(250)
-    // A former process may have noted one.
+    // A former process may have recorded one.
     var hadFault = true
     wake.yield()
     for await _ in wakes {
@@ -141,7 +142,7 @@ package final class Mirror: Sendable {
         log("error", "\(error)")
         try? await rounds.recordStop(error)
         hadFault = true
-        // The database may be another one now: one that was restored.
+        // The database may be another one now, restored from a backup.
         state = MirrorRounds.State()
         try await Task.sleep(for: pause)
         pause = min(pause * 2, .seconds(10))
@@ -151,7 +152,8 @@ package final class Mirror: Sendable {
     try Task.checkCancellation()
   }
 
-  /// Uploads the rows of adopted tables until all are in the space or noted, in this process.
+  /// Uploads the rows of adopted tables until all are in the space or recorded as missing there, in
+  /// this process.
   ///
   /// - Parameter onProgress: gets the progress of each table after each slice.
   package func adoptRows(
@@ -162,19 +164,19 @@ package final class Mirror: Sendable {
 
   // MARK: Looking
 
-  /// How far a mirror is.
+  /// The progress of a mirror.
   package struct Status: Sendable, Equatable {
     package var name: String
     package var space: String
-    /// The sequence of the last change of the space that the tables have.
+    /// The sequence of the space's last change in the tables.
     package var applied: Int64
-    /// The newest change that the server has announced.
+    /// The newest change announced by the server.
     package var head: Int64
-    /// Writes of programs that the space does not have.
+    /// Writes of programs missing in the space.
     package var captured: Int64
     package var deferred: [DeferredRow]
-    /// The number of rows in ``deferred`` that the mirror's own file cannot hold, such as the second one of two
-    /// rows with one unique value. A person has to change one of them.
+    /// The number of rows in ``deferred`` that the mirror's own file cannot hold, such as the
+    /// second one of two rows with one unique value. A person has to change one of them.
     package var waiting: Int
     /// Adopted tables.
     package var adopted: [AdoptionProgress]
@@ -184,7 +186,8 @@ package final class Mirror: Sendable {
     package var unsentCount: Int64
     /// Tables whose writes are not recorded: the mirror carries no rows.
     package var stops: [MirrorStop]
-    /// Why the last round could not read or write the tables as they are; empty if it could.
+    /// The reason why the last round could not read or write the tables as they are; empty if it
+    /// could.
     package var fault: String
     /// The role with which the mirror works in the database.
     package var role: PostgresRole
@@ -201,7 +204,7 @@ package final class Mirror: Sendable {
 
   // MARK: Comparing
 
-  /// The side that is right about rows that differ.
+  /// The side with the right values of differing rows.
   package enum Side: String, Sendable, CaseIterable {
     /// The tables get the space's rows.
     case tables
@@ -209,7 +212,7 @@ package final class Mirror: Sendable {
     case space
   }
 
-  /// A row that the space and its table hold in different forms.
+  /// A row with different forms in the space and in PostgreSQL.
   package struct Difference: Sendable, Equatable {
     package var table: Name
     package var key: [String]
@@ -217,7 +220,7 @@ package final class Mirror: Sendable {
     package var isInSpace: Bool
   }
 
-  /// Compares all rows with the space's, once nothing is on its way.
+  /// Compares all rows with the space's, after all writes in progress.
   package func verify(repairing side: Side? = nil) async throws -> [Difference] {
     try await rounds.verify(repairing: side)
   }

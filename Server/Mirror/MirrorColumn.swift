@@ -21,7 +21,7 @@ package enum MirrorType: String, Sendable, CaseIterable {
       }
   }
 
-  /// The SQL of a value that hardly any row has; `nil` for types that have few values, or many forms.
+  /// The SQL of a value in hardly any row; `nil` for types with few values, or many forms.
   var placeholder: String? {
     switch self {
     // A company's column may have four bytes.
@@ -32,7 +32,7 @@ package enum MirrorType: String, Sendable, CaseIterable {
     }
   }
 
-  /// Whether an annotation may give a column of this affinity the type.
+  /// Returns `true` if an annotation may give a column of this affinity the type.
   func suits(_ affinity: DeclaredColumn.Affinity) -> Bool {
     switch self {
     case .boolean: affinity == .integer || affinity == .numeric
@@ -42,7 +42,7 @@ package enum MirrorType: String, Sendable, CaseIterable {
     }
   }
 
-  /// Returns the SQL that makes a value of a text.
+  /// Returns the SQL to convert a text into a value.
   func decoded(_ text: String) -> String {
     self == .bytea ? "decode(\(text), 'hex')" : "\(text)::\(rawValue)"
   }
@@ -56,7 +56,7 @@ package enum MirrorType: String, Sendable, CaseIterable {
     }
   }
 
-  /// Returns the SQL that makes a text of a value, whatever the session's settings are.
+  /// Returns the SQL to convert a value into a text, whatever the session's settings are.
   func encoded(_ value: String) -> String {
     switch self {
     case .bytea: "encode(\(value), 'hex')"
@@ -101,7 +101,7 @@ package struct MirrorColumn: Sendable, Equatable {
     }
   }
 
-  /// Returns the text that PostgreSQL reads for a value; `nil` for NULL.
+  /// Returns the text of a value for PostgreSQL to read; `nil` for NULL.
   func text(of value: Value) throws(MirrorFault) -> String? {
     switch (type, value) {
     case (_, .null): return nil
@@ -129,7 +129,8 @@ package struct MirrorColumn: Sendable, Equatable {
     }
   }
 
-  /// Whether PostgreSQL, which has written a text, would write it again for a value, or an equal number.
+  /// Returns `true` if PostgreSQL, which has written a text, would write it again for a value, or
+  /// an equal number.
   func isExact(_ value: Value, _ written: String?) -> Bool {
     let text: String?
     do { text = try self.text(of: value) } catch { return false }
@@ -148,7 +149,7 @@ package struct MirrorColumn: Sendable, Equatable {
     }
   }
 
-  /// Returns the value of a text that PostgreSQL has written.
+  /// Returns the value of a text written by PostgreSQL.
   func value(of text: String?) throws(MirrorFault) -> Value {
     guard let text else { return .null }
     switch type {
@@ -168,8 +169,8 @@ package struct MirrorColumn: Sendable, Equatable {
 }
 
 extension MirrorColumn {
-  /// Whether a text begins with a year, a month and a day. PostgreSQL takes more: words such as
-  /// `tomorrow`, and orders that depend on a setting.
+  /// Returns `true` if a text begins with a year, a month and a day. PostgreSQL takes more: words
+  /// such as `tomorrow`, and orders that depend on a setting.
   private static func isISODate(_ text: String) -> Bool {
     // Runs for each value.
     let year = text.utf8.prefix { (0x30...0x39).contains($0) }.count

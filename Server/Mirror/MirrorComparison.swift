@@ -7,10 +7,11 @@ import FerrySyncClient
 struct MirrorComparison: Sendable {
   let parts: MirrorParts
 
-  /// Returns the rows that differ. The repair of the tables is noted, for the next step. A row that a
-  /// company has and the space lacks is never deleted so: the space gets it.
+  /// Returns the differing rows. The repair of the tables is recorded, for the next step. A
+  /// company's row missing in the space is never deleted so: the space gets it.
   ///
-  /// - Parameter withCaptured: whether rows count whose writes are on their way: later ones may not be.
+  /// - Parameter withCaptured: whether rows count whose writes are on their way: later ones may not
+  ///   be.
   func compare(
     repairing side: Mirror.Side?, withCaptured: Bool = false
   ) async throws -> [Mirror.Difference] {

@@ -2,7 +2,7 @@ import FerryPlatform
 import FerryProtocol
 import Foundation
 
-/// The settings of a mirror, in the file `mirror.json` of its folder.
+/// The settings of a mirror, in the file `mirror.json` of the mirror's folder.
 package struct MirrorConfiguration: Codable, Sendable, Equatable {
   /// 1 to 63 characters of `a-z 0-9 _ -`.
   package var name: String
@@ -13,13 +13,13 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
   package var database: String
   /// The schema with the mirrored tables.
   package var schema: String
-  /// The mirrored tables; empty for all that the space defines.
+  /// The mirrored tables; empty for all defined by the space.
   package var tables: [String] = []
   /// PostgreSQL types by `table.column`.
   package var types: [String: String] = [:]
-  /// The tables of a company that are adopted, by name; empty if the mirror made its tables.
+  /// The adopted tables of a company, by name; empty if the mirror made the tables.
   package var adoptions: [String: MirrorAdoption] = [:]
-  /// The group that made the mirror; `nil` for one that a user made.
+  /// The group of the mirror; `nil` for a mirror made by a user.
   package var group: String?
 
   package init(name: String, server: String, space: String, database: String, schema: String) {
@@ -27,14 +27,14 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
     (self.database, self.schema) = (database, schema)
   }
 
-  /// Whether a text can be a mirror's name, and so a folder's.
+  /// Returns `true` if a text can be a mirror's name, and so a folder's.
   package static func isName(_ text: String) -> Bool {
     text.wholeMatch(of: /[a-z0-9][a-z0-9_-]{0,62}/) != nil
   }
 
   /// Returns the plan of a schema.
   ///
-  /// - Parameter here: the tables that the replica has; `nil` for all.
+  /// - Parameter here: the tables of the replica; `nil` for all.
   package func plan(
     _ space: SpaceSchema, here: Set<Name>? = nil
   ) throws(MirrorFault) -> MirrorPlan {
@@ -53,7 +53,7 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
   }
 }
 
-/// The folder of a mirror: its settings and its replica.
+/// The folder of a mirror: the settings and the replica.
 package struct MirrorFolder: Sendable {
   package let path: String
 
@@ -102,7 +102,7 @@ package struct MirrorFolder: Sendable {
 
   private var groupSettings: URL { URL(filePath: path + "/group.json") }
 
-  /// Whether it is the folder of a group.
+  /// True if it is the folder of a group.
   package var isGroup: Bool { FileManager.default.fileExists(atPath: groupSettings.path) }
 
   func save(_ group: MirrorGroupConfiguration) throws { try save(group, in: groupSettings) }
@@ -118,8 +118,8 @@ package struct MirrorFolder: Sendable {
   func lock() throws -> MirrorLock { try MirrorLock(path + "/lock") }
 }
 
-/// The lock of the process that carries a mirror's rows. The system releases it when the process
-/// ends, in whatever way.
+/// The lock of the process that carries a mirror's rows. The system releases it at any end of the
+/// process.
 final class MirrorLock: Sendable {
   private let descriptor: Int32
 

@@ -1,7 +1,7 @@
 import FerryPostgres
 import Synchronization
 
-/// The connections to a database that one or several mirrors of a process share: a pool, and a listener to
+/// The connections to a database for one or several mirrors of a process: a pool, and a listener to
 /// captured writes.
 package final class MirrorDatabase: Sendable {
   private struct State {
@@ -30,8 +30,8 @@ package final class MirrorDatabase: Sendable {
     await pool.close()
   }
 
-  /// Begins to report notifications with a payload, and the beginning of each connection: notifications from
-  /// before are lost.
+  /// Begins to report notifications with a payload, and the beginning of each connection:
+  /// notifications from before are lost.
   func wakes(
     of payload: String
   ) throws -> (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation) {
@@ -63,7 +63,7 @@ package final class MirrorDatabase: Sendable {
 }
 
 extension PostgresRole {
-  /// Returns the role that a database's URL connects with.
+  /// Returns the role of connections by a database's URL.
   package static func connecting(to database: String) async throws -> PostgresRole {
     try await PostgresPool.once(database) { try await $0.run { try $0.role() } }
   }

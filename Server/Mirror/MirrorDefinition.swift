@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// SQL that makes a mirror's own table in PostgreSQL as the schema of the space defines it.
+/// SQL for a mirror's own table in PostgreSQL, as defined by the schema of the space.
 struct MirrorDefinition {
   let sql: MirrorSQL
 
   private var table: MirrorTable { sql.table }
 
-  /// The statements that make the table as it should be; they may run again.
+  /// The statements to make the table as it should be; they may run again.
   var statements: [String] {
     var statements = [
       "CREATE TABLE IF NOT EXISTS \(sql.target) ("
@@ -15,7 +15,7 @@ struct MirrorDefinition {
     ]
     statements += table.columns.map { column in
       var column = column
-      // The rows that the table has would violate it.
+      // The existing rows of the table would violate it.
       if column.defaultValue == .null { column.isRequired = false }
       return "ALTER TABLE \(sql.target) ADD COLUMN IF NOT EXISTS \(clause(column))"
     }

@@ -2,7 +2,7 @@ import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 
-/// Transactions of programs that the space refuses.
+/// Transactions of programs refused by the space.
 extension MirrorFile {
   /// An operation in the quarantine of the mirror's replica.
   private struct RefusedOperation {
@@ -12,14 +12,14 @@ extension MirrorFile {
     var isDelete: Bool
     /// The server's reason; `nil` if another operation of the transaction is the reason.
     var reason: String?
-    /// Whether the replica still has the program's values, until the space's record is fetched.
+    /// True while the replica still has the program's values, until the space's record is fetched.
     var isAwaited: Bool
-    /// Whether a program has written to the row since then.
+    /// True if a program has written to the row since then.
     var isRewritten: Bool
   }
 
-  /// Returns the rows of refused transactions, with their entries of the quarantine. The replica has the
-  /// space's rows again, and PostgreSQL keeps the programs' rows.
+  /// Returns the rows of refused transactions, with their entries of the quarantine. The replica
+  /// has the space's rows again, and PostgreSQL keeps the programs' rows.
   func refused(
     _ connection: SQLiteConnection
   ) throws -> (rows: [UnsentRow], entries: [Int64]) {

@@ -4,8 +4,8 @@ import FerryProtocol
 import FerrySQLite
 import Foundation
 
-/// A mirror's tables of its own in the file of its replica. Triggers note there which rows a table
-/// in PostgreSQL may not have.
+/// A mirror's own tables in the file of the replica. Triggers record there which rows a table in
+/// PostgreSQL may not have.
 struct MirrorFile: Sendable {
   let plan: MirrorPlan
 
@@ -22,8 +22,8 @@ struct MirrorFile: Sendable {
       .joined(separator: " AND ")
   }
 
-  /// A condition: an update changes what PostgreSQL has of a row. A pull writes once more what a program
-  /// has written.
+  /// A condition: an update changes what PostgreSQL has of a row. A pull writes once more what a
+  /// program has written.
   private static func isChanged(_ table: MirrorTable) -> String {
     let names = (table.key + table.columns).map { quoted($0.name) }
     // The column's own collation may take different texts for equal.
@@ -37,8 +37,8 @@ struct MirrorFile: Sendable {
 
   // MARK: Preparing
 
-  /// Makes the tables and the triggers that are absent. All rows of a table whose trigger was absent
-  /// count as changed.
+  /// Creates the missing tables and triggers. All rows of a table without a trigger count as
+  /// changed.
   func prepare(_ database: Database) throws {
     try database.execute(
       """
@@ -60,7 +60,8 @@ struct MirrorFile: Sendable {
 
   private func prepare(_ table: MirrorTable, _ database: Database) throws {
     let (noted, keys) = (Self.noted(table), Self.keys(table, ""))
-    // SQLite searches the key only for values of its own affinity, and reads the whole table otherwise.
+    // SQLite searches the key only for values of the key's own affinity, and reads the whole table
+    // otherwise.
     let columns = table.key.map {
       "\(quoted($0.name)) \($0.affinity.sql()) NOT NULL, "
     }
@@ -89,7 +90,7 @@ struct MirrorFile: Sendable {
     Name("mirror.\(event.lowercased()).\(table.name)")
   }
 
-  /// Returns the statement that has made a trigger, to compare it by bytes; `nil` if there is none.
+  /// Returns the statement of an existing trigger, to compare it by bytes; `nil` if there is none.
   private static func trigger(
     _ event: String, of table: MirrorTable, in database: Database
   ) throws -> Name? {
@@ -122,7 +123,7 @@ struct MirrorFile: Sendable {
       """
   }
 
-  /// Adds columns that the schema has and the replica's tables lack.
+  /// Adds columns of the schema missing in the replica's tables.
   func addColumns(_ database: Database) throws {
     for table in plan.tables {
       let rows = try database.query(
@@ -146,7 +147,7 @@ struct MirrorFile: Sendable {
     }
   }
 
-  /// Returns the clauses of an added column. Rows of before have its default value, as on devices.
+  /// Returns the clauses of an added column. Existing rows have the default value, as on devices.
   private static func rest(_ column: MirrorColumn) -> String {
     if column.defaultValue == .null { return "" }
     return (column.isRequired ? " NOT NULL" : "") + " DEFAULT \(column.defaultValue.literal)"
@@ -161,7 +162,7 @@ struct MirrorFile: Sendable {
         """)
   }
 
-  /// Notes one row as changed, so that the table in PostgreSQL gets it again.
+  /// Marks one row as changed, so the table in PostgreSQL gets it again.
   func mark(_ table: MirrorTable, _ key: [Value], _ database: Database) throws {
     let marks = table.key.map { _ in "?" }.joined(separator: ", ")
     try database.execute(
@@ -192,23 +193,23 @@ struct MirrorFile: Sendable {
     return false
   }
 
-  /// Begins a step, and returns its turn: the changes before it are those of the step.
+  /// Begins a step, and returns the turn: the changes before it are those of the step.
   func beginTurn(_ database: Database) throws -> Int64 {
     try database.execute("UPDATE \"mirror.turn\" SET turn = turn + 1")
     return try turn(database)
   }
 
-  /// Returns the turn of the last step that has begun.
+  /// Returns the turn of the last begun step.
   func turn(_ database: Database) throws -> Int64 { try integer("turn", database) }
 
-  /// Whether a row has changed since the last step.
+  /// Returns `true` if a row has changed since the last step.
   func isNoted(
     _ table: MirrorTable, _ key: [String?], _ connection: SQLiteConnection
   ) throws -> Bool {
     try has(table, key, in: Self.noted(table), connection)
   }
 
-  /// Whether a table with a mirrored one's key has a row.
+  /// Returns `true` if a table with a mirrored one's key has a row.
   private func has(
     _ table: MirrorTable, _ key: [String?], in name: String, _ connection: SQLiteConnection
   ) throws -> Bool {
@@ -225,7 +226,7 @@ struct MirrorFile: Sendable {
     try database.execute("UPDATE \"mirror.turn\" SET turn = max(turn, ?)", [.integer(turn)])
   }
 
-  /// Returns the turn of the last step that has ended.
+  /// Returns the turn of the last ended step.
   func ended(_ database: Database) throws -> Int64 { try integer("done", database) }
 
   private func integer(_ column: String, _ database: Database) throws -> Int64 {
@@ -236,8 +237,8 @@ struct MirrorFile: Sendable {
     return number
   }
 
-  /// Passes each row that has changed before a turn, table by table, parents first. Deleted rows
-  /// come last, children first: PostgreSQL would delete a child along with its former parent.
+  /// Passes each row changed before a turn, table by table, parents first. Deleted rows come last,
+  /// children first: PostgreSQL would delete a child along with its former parent.
   func changes(
     before turn: Int64, _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
   ) throws {
@@ -293,7 +294,7 @@ struct MirrorFile: Sendable {
     if let failure { throw failure }
   }
 
-  /// Ends a step: the tables in PostgreSQL have its rows.
+  /// Ends a step: the tables in PostgreSQL have these rows.
   func endTurn(_ turn: Int64, _ database: Database) throws {
     for table in plan.tables {
       try database.execute(
@@ -304,8 +305,8 @@ struct MirrorFile: Sendable {
 }
 
 extension MirrorColumn {
-  /// Returns the value that a write leaves. Its author had not seen the present value if that differs
-  /// from the former one: then amounts and lines are added to it.
+  /// Returns the value after a write. If the present value differs from the former one, the write's
+  /// author had not seen it: then amounts and lines are added to it.
   func merged(_ value: Value, over present: Value, from former: Value) -> Value {
     if present == former { return value }
     switch (policy, value, present, former) {

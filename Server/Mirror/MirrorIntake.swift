@@ -1,12 +1,12 @@
 import FerryPostgres
 import FerrySyncClient
 
-/// Takes the writes that PostgreSQL has captured into the space.
+/// The intake of captured writes from PostgreSQL into the space.
 struct MirrorIntake: Sendable {
   let parts: MirrorParts
 
-  /// Takes the writes that are captured by now: programs may write faster than they are taken. Returns
-  /// whether there were any.
+  /// Applies the writes captured by now: programs may write faster than this runs. Returns `true`
+  /// if there were any.
   ///
   /// - Throws: ``MirrorStopped`` if writes are not captured.
   @discardableResult
@@ -14,7 +14,7 @@ struct MirrorIntake: Sendable {
     let (stops, last) = try await parts.pool.run {
       (try parts.ledger.stops($0), try parts.ledger.lastCaptured($0))
     }
-    // Later writes may rest on those that were not recorded.
+    // Later writes may rest on unrecorded ones.
     if !stops.isEmpty { throw MirrorStopped(name: parts.sides.configuration.name, stops: stops) }
     var isAny = false
     repeat {
@@ -24,7 +24,7 @@ struct MirrorIntake: Sendable {
     return isAny
   }
 
-  /// Takes some captured writes into the space. Returns whether there were any.
+  /// Applies some captured writes to the space. Returns `true` if there were any.
   private func readSome() async throws -> Bool {
     try await sendRead()
     let captured = try await parts.pool.run { try parts.ledger.captured($0) }
@@ -37,7 +37,8 @@ struct MirrorIntake: Sendable {
     return true
   }
 
-  /// Takes each transaction for itself: the space rejects a transaction of the replica as a whole.
+  /// Applies each transaction separately: the space rejects a transaction of the replica as a
+  /// whole.
   private func apply(_ captured: CapturedWrites) async throws -> [FailedWrite] {
     let transactions = captured.transactions
     var failed: [FailedWrite] = []
@@ -47,7 +48,8 @@ struct MirrorIntake: Sendable {
       } catch let error where error.isTooManyWrites {
         return try await failed + applyTogether(transaction)
       } catch let error as ReplicaError where error.isConstraint && !captured.isPart {
-        // A transaction that wrote later may have the parent: some foreign keys are checked at commit.
+        // A transaction that wrote later may have the parent: some foreign keys are checked at
+        // commit.
         let rest = transactions[place...].flatMap(\.writes)
         return try await failed + applyTogether(CapturedWrites(writes: rest))
       }
@@ -93,9 +95,9 @@ struct MirrorIntake: Sendable {
     }
   }
 
-  /// Sends the writes that the file has, and makes PostgreSQL forget those that the space has.
+  /// Sends the file's writes, and makes PostgreSQL forget the space's writes.
   ///
-  /// Nothing is pulled before all captured writes are taken: the programs have not seen it.
+  /// Nothing is pulled before all captured writes are applied: the programs have not seen it.
   private func sendRead() async throws {
     let read = try await parts.replica.read { try parts.file.read($0) }
     guard !read.isEmpty else { return }

@@ -1,13 +1,13 @@
 import FerryPostgres
 
-/// A row that the space does not have as its table does. It stays as programs have written it.
+/// A row that the space does not have as its table does. It stays as written by programs.
 struct UnsentRow: Sendable, Equatable, CustomStringConvertible {
   var table: String
   var key: [String?]
   var reason: String
-  /// Whether another write may be what it waits for.
+  /// True if it may wait for another write.
   var canRetry: Bool
-  /// Whether a program has deleted it: the space has it, and the table does not.
+  /// True if a program has deleted it: the space has it, and the table does not.
   var isGone = false
 
   var description: String {
@@ -15,7 +15,7 @@ struct UnsentRow: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// How much of a table is adopted.
+/// The progress of a table's adoption.
 package struct AdoptionProgress: Sendable, Equatable {
   package var table: String
   /// Rows in slices.
@@ -25,9 +25,9 @@ package struct AdoptionProgress: Sendable, Equatable {
   package var isDone: Bool
 }
 
-/// Rows that the space lacks, and the progress of adopted tables. All calls block.
+/// Rows missing in the space, and the progress of adopted tables. All calls block.
 extension MirrorLedger {
-  // MARK: Rows that the space lacks
+  // MARK: Rows missing in the space
 
   /// Returns some rows that the space does not have as their tables do, and the number of all.
   func unsent(_ connection: PostgresConnection) throws -> (rows: [DeferredRow], count: Int64) {
@@ -51,7 +51,7 @@ extension MirrorLedger {
     ).isEmpty
   }
 
-  /// Notes rows that the space does not have, each with its last reason.
+  /// Stores rows that the space does not have, each with the last reason.
   func store(_ rows: [UnsentRow], _ connection: PostgresConnection) throws {
     for row in rows {
       _ = try connection.query(
@@ -70,8 +70,8 @@ extension MirrorLedger {
     }
   }
 
-  /// Captures the rows that may be tried again, and forgets those that are as in the space. Returns how
-  /// many are tried.
+  /// Captures the rows due for a retry, and forgets those equal in the space. Returns the number of
+  /// retried rows.
   func retryUnsent(
     _ sql: [MirrorSQL], most: Int64, _ connection: PostgresConnection
   ) throws -> Int64 {
@@ -120,14 +120,14 @@ extension MirrorLedger {
     }
   }
 
-  /// Whether rows of adopted tables may not be in the space yet.
+  /// Returns `true` if rows of adopted tables may not be in the space yet.
   func isAdopting(_ connection: PostgresConnection) throws -> Bool {
     try adopted(connection).contains { !$0.isDone }
   }
 }
 
 extension [AdoptionProgress] {
-  /// The tables that are not done, for people.
+  /// The unfinished tables, for people.
   var shown: String {
     let left = filter { !$0.isDone }.map { "\($0.table): \($0.rows) of about \($0.total) rows" }
     return left.isEmpty ? "all rows are uploaded" : left.joined(separator: ", ")

@@ -2,7 +2,7 @@ import FerryPlatform
 import FerryPostgres
 import FerryProtocol
 
-/// A mirror's tables of its own in PostgreSQL. All calls block.
+/// A mirror's own tables in PostgreSQL. All calls block.
 package struct MirrorLedger: Sendable {
   /// Writes of one step; a larger transaction is one step up to ``transactionMax``.
   static let stepMax: Int64 = 20_000
@@ -91,8 +91,8 @@ package struct MirrorLedger: Sendable {
   /// The channel on which PostgreSQL reports captured writes; the payload is the mirror's number.
   static let channel = "ferry_mirror"
 
-  /// Ends the capture in all tables, whatever the schema of the space is now. Only the owner of a table may
-  /// drop a trigger, but the triggers go with their functions, which the mirror owns.
+  /// Ends the capture in all tables, whatever the schema of the space is now. Only the owner of a
+  /// table may drop a trigger, but the triggers go with their functions, which the mirror owns.
   var releaseAll: String {
     """
     DO '
@@ -107,7 +107,7 @@ package struct MirrorLedger: Sendable {
     """
   }
 
-  /// Removes the mirror's triggers and its entry; its tables stay.
+  /// Removes the mirror's triggers and entry; the tables stay.
   func remove(_ connection: PostgresConnection) throws {
     try connection.transaction { connection in
       try connection.execute(releaseAll)
@@ -120,8 +120,8 @@ package struct MirrorLedger: Sendable {
 
   // MARK: Captured writes
 
-  /// Reads whole transactions, so that one comes after those whose writes it has seen: a
-  /// transaction that saw another's write wrote later, and so has the greater last identifier.
+  /// Reads whole transactions, so one comes after those whose writes it has seen. A transaction
+  /// that saw another's write wrote later, and so has the greater last identifier.
   func captured(_ connection: PostgresConnection) throws -> CapturedWrites {
     let rows = try connection.query(
       .once(
@@ -174,7 +174,7 @@ package struct MirrorLedger: Sendable {
         table: try row.text(2), kind: kind,
         key: try row.array(4, of: String.self))
       if kind != .delete {
-        // A row that no device can hold has its reason here.
+        // A row that no device can hold has the reason here.
         write.names = try row.array(5, of: String.self).compactMap(\.self)
         write.values = try row.array(6, of: String.self)
       }
@@ -192,7 +192,7 @@ package struct MirrorLedger: Sendable {
     return found
   }
 
-  /// Removes writes that the space has; those that were put off stay, behind the others of their
+  /// Removes writes contained in the space; delayed ones stay, behind the others of their
   /// transaction.
   func remove(_ read: ReadWrites, _ connection: PostgresConnection) throws {
     guard !read.isEmpty else { return }
@@ -213,7 +213,7 @@ package struct MirrorLedger: Sendable {
         _ = try connection.query(.once(Self.settleUnsent), marks)
       }
       try postpone(read, connection)
-      // Those that were put off are behind the marks now.
+      // The delayed ones are behind the marks now.
       _ = try connection.query(
         .once(
           """
@@ -242,8 +242,8 @@ package struct MirrorLedger: Sendable {
       ])
   }
 
-  /// Forgets unsent rows that the space has by the writes of a step; an update has sent some of their
-  /// columns only.
+  /// Forgets unsent rows that the space has by the writes of a step; an update has sent some of
+  /// their columns only.
   private static let settleUnsent = """
     WITH taken AS MATERIALIZED (
       SELECT c.tab, c.kind, c.key, c.olds FROM ferry_mirror.captured c
@@ -260,7 +260,7 @@ package struct MirrorLedger: Sendable {
     WHERE u.mirror = $1 AND c.tab = u.tab AND c.key = u.key
     """
 
-  /// Whether the present transaction has captured writes.
+  /// Returns `true` if the present transaction has captured writes.
   func hasCapturedNow(_ connection: PostgresConnection) throws -> Bool {
     try !connection.query(
       .once(
@@ -278,12 +278,12 @@ package struct MirrorLedger: Sendable {
     ).isEmpty
   }
 
-  /// Rows that are tried again at once.
+  /// Rows retried at once.
   static let deferredMax: Int64 = 1_000
 
   /// Returns deferred rows, the oldest first.
   ///
-  /// - Parameter canRetry: only those whose key is noted as it is.
+  /// - Parameter canRetry: only those whose key is stored as it is.
   func deferred(
     _ connection: PostgresConnection, canRetry: Bool = false
   ) throws -> [DeferredRow] {
@@ -299,7 +299,7 @@ package struct MirrorLedger: Sendable {
     }
   }
 
-  /// Notes why a row cannot be in its table.
+  /// Stores the reason for a row's absence from the table.
   ///
   /// - Parameter canRetry: whether the table could hold the key; else `key` only resembles it.
   func `defer`(
@@ -342,9 +342,9 @@ package struct MirrorLedger: Sendable {
 
   // MARK: The place
 
-  /// Notes what the tables have after a step, in the step's transaction.
+  /// Stores the state of the tables after a step, in the step's transaction.
   ///
-  /// - Parameter ended: the last step that the tables had to have before.
+  /// - Parameter ended: the last step required in the tables before.
   func store(
     turn: Int64, after ended: Int64, applied: Int64, _ connection: PostgresConnection
   ) throws {
@@ -358,9 +358,9 @@ package struct MirrorLedger: Sendable {
     throw MirrorFault.restored
   }
 
-  /// Notes the last change of the space that the tables have, without a step.
+  /// Stores the last change of the space in the tables, without a step.
   ///
-  /// - Parameter ended: the last step that the tables had to have before.
+  /// - Parameter ended: the last step required in the tables before.
   func store(
     applied: SequenceNumber, after ended: Int64, _ connection: PostgresConnection
   ) throws {
@@ -373,7 +373,7 @@ package struct MirrorLedger: Sendable {
   }
 }
 
-/// A row that its table in PostgreSQL cannot hold.
+/// A row that the table in PostgreSQL cannot hold.
 package struct DeferredRow: Sendable, Equatable {
   package var table: String
   package var key: [String?]

@@ -2,11 +2,11 @@ import FerryPostgres
 import FerrySQLite
 import FerrySyncClient
 
-/// Brings changed rows of the replica into the tables of PostgreSQL.
+/// The output of changed rows from the replica to the tables of PostgreSQL.
 struct MirrorOutput: Sendable {
   let parts: MirrorParts
 
-  /// The most refused rows of a step that the log names.
+  /// The most refused rows of a step named in the log.
   private static let loggedMax = 20
 
   /// The result of bringing rows.
@@ -16,9 +16,10 @@ struct MirrorOutput: Sendable {
     case needsMore
   }
 
-  /// Brings the changed rows into the tables.
+  /// Writes the changed rows to the tables.
   ///
-  /// - Parameter retriesDeferred: whether rows that were deferred may succeed now, although no row has changed.
+  /// - Parameter retriesDeferred: whether deferred rows may succeed now, although no row has
+  ///   changed.
   func write(retriesDeferred: Bool) async throws -> Result {
     let isChanged = try await parts.replica.read { try parts.file.hasChanges($0) }
     guard isChanged || retriesDeferred else { return .nothing }
@@ -55,7 +56,7 @@ struct MirrorOutput: Sendable {
   private struct Brought: Sendable {
     var count: Int
     var hasCaptured: Bool
-    /// Rows that are noted as unsent, with the entries of the quarantine that have no others.
+    /// Rows recorded as unsent, with the entries of the quarantine without further rows.
     var refused: (rows: [UnsentRow], entries: [Int64])
   }
 

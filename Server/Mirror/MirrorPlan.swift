@@ -1,7 +1,7 @@
 import FerryPlatform
 import FerryProtocol
 
-/// A table that a mirror keeps in PostgreSQL.
+/// A mirror's table in PostgreSQL.
 package struct MirrorTable: Sendable, Equatable {
   package var name: Name
   package var key: [MirrorColumn]
@@ -10,9 +10,9 @@ package struct MirrorTable: Sendable, Equatable {
   package var unique: [[Name]]
   package var indexes: [[Name]]
   package var references: [DeclaredReference]
-  /// Columns beside the key that rows of devices follow, and those of PostgreSQL do not.
+  /// Columns beside the key: rows on devices follow them, rows in PostgreSQL do not.
   package var followed: Set<Name> = []
-  /// If it is a table of a company that keeps its definition: the part that travels.
+  /// For a company's table with its own definition: the travelling part.
   package var adoption: MirrorAdoption?
 
   /// The key's columns and the others.
@@ -21,17 +21,16 @@ package struct MirrorTable: Sendable, Equatable {
   func column(_ name: Name) -> MirrorColumn? { all.first { $0.name == name } }
 }
 
-/// The tables of a mirror, made from the schema of its space; pure.
+/// The tables of a mirror, made from the schema of the space; pure.
 package struct MirrorPlan: Sendable, Equatable {
   /// Parents before their children.
   package private(set) var tables: [MirrorTable] = []
-  /// Tables of the schema that are not mirrored, and foreign keys that are left out, with the
-  /// reason.
+  /// Unmirrored tables of the schema, and omitted foreign keys, with the reason.
   package private(set) var omitted: [String] = []
 
   /// PostgreSQL cuts longer names (NAMEDATALEN).
   private static let nameBytesMax = 63
-  /// Columns that each table of PostgreSQL has already.
+  /// Existing columns of each table of PostgreSQL.
   private static let systemColumns: Set<String> = [
     "tableoid", "xmin", "cmin", "xmax", "cmax", "ctid",
   ]
@@ -42,10 +41,9 @@ package struct MirrorPlan: Sendable, Equatable {
   /// Creates a plan.
   ///
   /// - Parameters:
-  ///   - chosen: the tables to mirror; empty for all that the schema defines.
+  ///   - chosen: the tables to mirror; empty for all defined by the schema.
   ///   - types: annotations by `table.column`.
-  /// - Throws: ``MirrorFault`` for a chosen table that is not defined, or an annotation that does
-  ///   not fit.
+  /// - Throws: ``MirrorFault`` for an undefined chosen table, or an annotation that does not fit.
   package init(
     _ schema: SpaceSchema, chosen: [Name] = [], types: [String: MirrorType] = [:]
   ) throws(MirrorFault) {
@@ -150,14 +148,14 @@ package struct MirrorPlan: Sendable, Equatable {
     column.type = type
   }
 
-  /// Limits adopted tables to the parts that travel.
+  /// Limits adopted tables to the travelling parts.
   func adopting(_ adoptions: [String: MirrorAdoption]) -> MirrorPlan {
     var plan = self
     for index in plan.tables.indices {
       let name = plan.tables[index].name
       guard let adoption = adoptions.first(where: { Name($0.key) == name })?.value else { continue }
       plan.tables[index].adoption = adoption
-      // A name of the space that only resembles one of the company is another column.
+      // A name in the space that only resembles a company's name is another column.
       let columns = Set(adoption.columns.map { Name($0) })
       plan.tables[index].columns.removeAll { !columns.contains($0.name) }
     }

@@ -1,6 +1,6 @@
 import FerryPostgres
 
-/// Stops of a mirror, and the figures that it shows.
+/// Stops of a mirror, and the displayed figures.
 extension MirrorRounds {
   func figures(isStopped: Bool) async throws -> Mirror.Figures {
     let number = ledger.number
@@ -20,8 +20,8 @@ extension MirrorRounds {
     }
   }
 
-  /// Returns rows of the space that the mirror's own file cannot hold, and so the tables neither: the second
-  /// one of two rows with one unique value, for example.
+  /// Returns rows of the space that the mirror's own file cannot hold, and so the tables neither.
+  /// An example is the second one of two rows with one unique value.
   func waitingRows() async throws -> [DeferredRow] {
     guard try await replica.status().deferred > 0 else { return [] }
     let waiting = try await replica.waitingChanges(limit: Int(MirrorLedger.deferredMax))
@@ -30,7 +30,7 @@ extension MirrorRounds {
     }
   }
 
-  /// Notes in PostgreSQL whether the tables' definitions are the reason for the end of a round.
+  /// Records in PostgreSQL if the tables' definitions are the reason for the end of a round.
   func recordStop(_ error: (any Error)?) async throws {
     let (ledger, error) = (ledger, error as? PostgresError)
     let fault = error?.isAboutDefinition == true ? error?.message : nil

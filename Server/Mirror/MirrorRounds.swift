@@ -6,9 +6,9 @@ import FerrySQLite
 import FerrySyncClient
 import Synchronization
 
-/// Gives the steps of a mirror connections to its database.
+/// Provides connections to the database for the steps of a mirror.
 package protocol MirrorConnections: Sendable {
-  /// Runs work that blocks on a connection. Once started, it runs to its end.
+  /// Runs blocking work on a connection. Once started, it runs to the end.
   func run<Value: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws -> Value
   ) async throws -> Value
@@ -22,7 +22,8 @@ extension PostgresPool: MirrorConnections {
   }
 }
 
-/// Carries rows between a replica and tables of PostgreSQL, one round at a time. ``Mirror`` decides when.
+/// Carries rows between a replica and tables of PostgreSQL, one round at a time. ``Mirror`` decides
+/// when.
 ///
 /// A round may fail anywhere, and be repeated.
 package final class MirrorRounds: Sendable {
@@ -35,7 +36,7 @@ package final class MirrorRounds: Sendable {
     package var openFile: @Sendable () throws -> SQLiteConnection
     package var pool: any MirrorConnections
     package var log: Mirror.Log
-    /// Runs a transaction that takes captured writes into the replica.
+    /// Runs a transaction that applies captured writes to the replica.
     package var taking: @Sendable (Database, () throws -> Void) throws -> Void = { try $1() }
     /// Returns how many milliseconds ago a program has made a write.
     package var age: @Sendable (CapturedWrite) -> Int64 = { $0.age }
@@ -59,11 +60,11 @@ package final class MirrorRounds: Sendable {
 
   /// Held by a round, and before a pull.
   private let turn = AsyncTurn()
-  /// The file for the schema that the tables have; `nil` before the first round.
+  /// The file for the schema of the tables; `nil` before the first round.
   private let file = Mutex<MirrorFile?>(nil)
-  /// Whether programs' writes were taken since the last round.
+  /// True if programs' writes were taken since the last round.
   private let hasTaken = Mutex(false)
-  /// The state after the last ``runOnce()``, if that succeeded.
+  /// The state after the last ``runOnce()``, if it succeeded.
   private let kept = Mutex(State())
   private let (prepared, isPrepared) = AsyncStream<Void>.makeStream()
 
@@ -72,24 +73,27 @@ package final class MirrorRounds: Sendable {
   /// Returns when a round knows the tables, or when the task is cancelled.
   func untilPrepared() async { for await _ in prepared {} }
 
-  /// The state that a round leaves for the next one. After a failure, the next one begins from scratch.
+  /// The state that a round leaves for the next one. After a failure, the next one begins from
+  /// scratch.
   struct State {
     var schema: Int64?
     var file: MirrorFile?
     var isAdopting = false
-    /// Whether rows that the space lacks are to be tried again.
+    /// True if rows missing in the space are to be retried.
     var retries = true
-    /// Whether a program's write may let rows into the tables that these could not hold.
+    /// True if a program's write may let deferred rows into the tables.
     var retriesDeferred = true
-    /// The last change of the space that PostgreSQL knows to be in the tables, if no step has brought it.
+    /// The last change of the space known to PostgreSQL as contained in the tables, if no step has
+    /// brought it.
     var applied: SequenceNumber?
-    /// Whether a table lacks a part that its rows do not permit; the next round tries it once more.
+    /// True if a table lacks a part because of the existing rows; the next round tries it once
+    /// more.
     var isIncomplete = false
-    /// Whether the mirror has stopped itself, and both sides are about to be compared.
+    /// True if the mirror has stopped itself, and both sides are about to be compared.
     var isResuming = false
   }
 
-  /// Carries all that there is: first the writes of programs, then the rows of the space.
+  /// Carries everything: first the writes of programs, then the rows of the space.
   package func runOnce() async throws {
     var state = kept.withLock { $0 }
     kept.withLock { $0 = State() }
@@ -104,7 +108,7 @@ package final class MirrorRounds: Sendable {
     try await run(&state)
   }
 
-  /// Takes the writes of programs that there are.
+  /// Applies the available writes of programs.
   private func readWrites(_ file: MirrorFile) async throws {
     var isAny = true
     // After an error, some may have been taken.
@@ -112,8 +116,8 @@ package final class MirrorRounds: Sendable {
     isAny = try await MirrorIntake(parts: parts(file)).readPresent()
   }
 
-  /// Takes the writes of programs before a pull: they were made without what it brings, and the space's rules
-  /// have to know that. Returns whether the pull may begin.
+  /// Applies the writes of programs before a pull: their programs had not seen the pulled changes,
+  /// and the space's rules have to know this. Returns `true` if the pull may begin.
   func readBeforePull() async -> Bool {
     await turn.perform {
       guard let file = file.withLock({ $0 }) else { return false }
@@ -129,8 +133,8 @@ package final class MirrorRounds: Sendable {
   /// Steps of a round, at most.
   private static let stepsMax = 5
 
-  /// Carries the writes of programs, and then the rows of the replica. Returns whether there is more to
-  /// carry: programs may write to the same rows all the time.
+  /// Carries the writes of programs, and then the rows of the replica. Returns whether there is
+  /// more to carry: programs may write to the same rows all the time.
   @discardableResult
   func run(_ state: inout State) async throws -> Bool {
     try await turn.perform { try await runInTurn(&state) }
@@ -164,7 +168,7 @@ package final class MirrorRounds: Sendable {
           try await recordApplied(file, &state)
           return false
         }
-        // A row that has come may be needed by others.
+        // Others may need a newly arrived row.
         state.retries = true
         guard result == .brought else { continue }
         if step > 0 { return false }
@@ -181,7 +185,8 @@ package final class MirrorRounds: Sendable {
     return try await pool.run { try ledger.hasUnsent($0) }
   }
 
-  /// Notes how far the tables are after changes that were the programs' own: no step has brought them.
+  /// Records the progress of the tables after changes of the programs' own: no step has brought
+  /// them.
   private func recordApplied(_ file: MirrorFile, _ state: inout State) async throws {
     guard let applied = try await replica.status().cursor?.applied, applied != state.applied
     else { return }
@@ -194,7 +199,8 @@ package final class MirrorRounds: Sendable {
     state.applied = applied
   }
 
-  /// Uploads the rows of adopted tables until all are in the space or noted, in this process.
+  /// Uploads the rows of adopted tables until all are in the space or recorded as missing there, in
+  /// this process.
   ///
   /// - Parameter onProgress: gets the progress of each table after each slice.
   package func adoptRows(
@@ -219,8 +225,8 @@ package final class MirrorRounds: Sendable {
 
   // MARK: Preparing
 
-  /// The file that the tables have while their rows are adopted. No comparison is possible meanwhile,
-  /// whatever happens to the real file, so that all rows are compared afterwards.
+  /// The file of the tables while their rows are adopted. No comparison is possible meanwhile,
+  /// whatever happens to the real file, so all rows are compared afterwards.
   private static let adoptingFile = "adopting"
 
   /// Returns the mirror's file for the present schema of the space.
@@ -252,7 +258,7 @@ package final class MirrorRounds: Sendable {
     let isResuming = state.isResuming
     let (turn, isAdopting, absent) = try await pool.run { connection in
       try connection.transaction { connection in
-        // Open connections of programs forget the plans of a function that is made again.
+        // Open connections of programs forget the plans of a recreated function.
         if isResuming { try ledger.forgetLayout(connection) }
         let absent = try MirrorTables(connection: connection, configuration: configuration)
           .make(plan, ledger.number)
@@ -268,8 +274,8 @@ package final class MirrorRounds: Sendable {
       let isSetBack = former == identifier && turn > begun
       // Programs have seen what the file has lost, perhaps with the machine's power.
       if isSetBack { _ = try await replica.sync() }
-      // Tables that another file filled, or that were restored from a backup, may lack anything.
-      // As long as rows are adopted, the space may lack them, and no row is brought.
+      // Tables filled by another file, or restored from a backup, may lack anything. As long as
+      // rows are adopted, the space may lack them, and no row is brought.
       if !isAdopting, !isResuming, isSetBack || former != identifier || turn < ended {
         log(
           "compare",
@@ -296,7 +302,7 @@ package final class MirrorRounds: Sendable {
     return file
   }
 
-  /// Returns the plan without tables that the replica does not have, and without those of others.
+  /// Returns the plan without tables missing in the replica, and without those of others.
   private func plan(_ schema: SpaceSchema) async throws -> MirrorPlan {
     let here = Set(try await replica.status().tables)
     let (configuration, number) = (configuration, ledger.number)
@@ -337,7 +343,7 @@ package final class MirrorRounds: Sendable {
 
   // MARK: Comparing
 
-  /// Compares all rows with the space's, once nothing is on its way. A repair also ends a stop.
+  /// Compares all rows with the space's, after all writes in progress. A repair also ends a stop.
   ///
   /// - Throws: ``MirrorStopped`` without a repair if writes of programs are not recorded.
   package func verify(repairing side: Mirror.Side? = nil) async throws -> [Mirror.Difference] {

@@ -1,12 +1,12 @@
 import FerryPersistence
 import FerryProtocol
 
-/// Makes single writes of programs in the replica, within its transaction.
+/// Applies single writes of programs to the replica, within a transaction of it.
 struct MirrorRowWriter {
   let file: MirrorFile
   let database: Database
 
-  /// Frees the unique values that an update writes.
+  /// Frees the unique values written by an update.
   func empty(_ write: CapturedWrite) throws {
     guard write.kind == .update, let table = file.plan.table(write.table) else { return }
     let names = Set(write.names.map { Name($0) })
@@ -34,8 +34,8 @@ struct MirrorRowWriter {
     table.key.map { "\(quoted($0.name)) = ?" }.joined(separator: " AND ")
   }
 
-  /// Makes a captured write in the replica, which sends it as an operation of its own. Returns
-  /// whether there was such a row.
+  /// Applies a captured write to the replica, which sends it as a separate operation. Returns
+  /// `true` if there was such a row.
   func apply(_ write: CapturedWrite) throws -> Bool {
     guard let table = file.plan.table(write.table) else { return true }
     let key = try table.values(ofKey: write.key)
@@ -110,8 +110,8 @@ struct MirrorRowWriter {
     return true
   }
 
-  /// Whether PostgreSQL has the values of a write already. If so, the row is not brought back: a program
-  /// that writes to it all the time would hold up each step.
+  /// Returns `true` if PostgreSQL has the values of a write already. If so, the row is not brought
+  /// back: a program that writes to it all the time would delay each step.
   private func isExact(
     _ columns: [MirrorColumn], _ values: [Value], _ write: CapturedWrite
   ) -> Bool {
@@ -123,7 +123,7 @@ struct MirrorRowWriter {
     return try !database.query("SELECT 1 FROM \(name) WHERE \(Self.hasKey(table))", key).isEmpty
   }
 
-  /// Gives a row another key.
+  /// Changes the key of a row.
   private func rekey(
     _ table: MirrorTable, from former: [Value], to key: [Value], _ columns: [MirrorColumn],
     _ values: [Value]

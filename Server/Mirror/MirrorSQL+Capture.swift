@@ -1,8 +1,8 @@
 import FerryProtocol
 
-/// SQL that makes PostgreSQL record the writes of programs.
+/// SQL to make PostgreSQL record the writes of programs.
 extension MirrorSQL {
-  /// The statements that make PostgreSQL record each write of others, in its own transaction.
+  /// The statements to make PostgreSQL record each write of others, in the same transaction.
   var capture: [String] {
     let make = """
       CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -26,7 +26,8 @@ extension MirrorSQL {
     ]
   }
 
-  /// The function that reports captured writes of a statement. It goes with those that capture.
+  /// The function that reports captured writes of a statement. It exists together with the
+  /// capturing functions.
   private var teller: String { "\(Self.ledger).capture_\(mirror)_told" }
 
   private var makeTeller: String {
@@ -42,8 +43,9 @@ extension MirrorSQL {
       """
   }
 
-  /// The SQL of whether the mirror itself writes. Any program may set the setting. So the session has to
-  /// belong to the owner of the function, which is the mirror's role, or to one that may become it.
+  /// The SQL condition for writes of the mirror itself. Any program may set the setting. So the
+  /// session has to belong to the owner of the function, which is the mirror's role, or to a role
+  /// that may become it.
   private var isMirror: String {
     """
     current_setting('ferry.mirror', true) IS NOT DISTINCT FROM '\(mirror)'
@@ -51,8 +53,9 @@ extension MirrorSQL {
     """
   }
 
-  /// Leaves out the mirror's own writes. A row that changes as their effect is captured: by ON DELETE of
-  /// a foreign key, or by a trigger of a program. A step names the table of its present statement.
+  /// Leaves out the mirror's own writes. A row that changes as their effect is captured: by ON
+  /// DELETE of a foreign key, or by a trigger of a program. A step names the table of the present
+  /// statement.
   var returnIfOwn: String {
     """
     IF \(isMirror) AND (TG_OP = 'TRUNCATE'
@@ -61,7 +64,7 @@ extension MirrorSQL {
     """
   }
 
-  /// Creates a trigger that is absent.
+  /// Creates a missing trigger.
   func trigger(_ kind: String, _ clause: String) -> String {
     let name = "ferry_\(mirror)_\(kind)"
     return unlessPresent(name, in: "pg_trigger", prefix: "tg", "CREATE TRIGGER \(name) \(clause)")
@@ -69,8 +72,9 @@ extension MirrorSQL {
 
   // MARK: The function
 
-  /// The body of the function that records a write. It reads the row's columns in a block of its own, which
-  /// writes nothing. If a name or a type has changed, the write succeeds and the mirror stops.
+  /// The body of the function that records a write. It reads the row's columns in a separate block,
+  /// which writes nothing. If a name or a type has changed, the write succeeds and the mirror
+  /// stops.
   private var captureBody: String {
     """
     #variable_conflict use_column
@@ -135,7 +139,7 @@ extension MirrorSQL {
       """
   }
 
-  /// Fails the write of a row that no device can hold, in a table that the mirror has made.
+  /// Rejects the write of a row that no device can hold, in a table of the mirror's own.
   private var raiseFault: String {
     """
         RAISE EXCEPTION 'devices cannot hold the value of %', fault
@@ -167,7 +171,7 @@ extension MirrorSQL {
     list(table.columns.map { $0.type.encoded(row + quoted($0.name)) })
   }
 
-  /// Adds the columns that an update changes to `names`, `vals` and `olds`.
+  /// Adds the columns changed by an update to `names`, `vals` and `olds`.
   private var changedColumns: String {
     table.columns.map { column in
       let name = quoted(column.name)
@@ -183,8 +187,8 @@ extension MirrorSQL {
     }.joined()
   }
 
-  /// Cases of a row that a device cannot hold, with what to name. The writer's statement fails: else
-  /// its row would vanish later.
+  /// Returns cases of a row that a device cannot hold, with the part to name. The writer's
+  /// statement fails: else the row would vanish later.
   func faults(_ row: String) -> [String] {
     let limits = Limits.standard
     // Several columns of a key travel as one JSON text.

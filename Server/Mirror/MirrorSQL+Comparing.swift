@@ -12,7 +12,7 @@ extension MirrorSQL {
     return "ROW(\(lists[0])) IS DISTINCT FROM ROW(\(lists[1]))"
   }
 
-  /// The statements of a comparison: a table for the replica's rows, and its filling.
+  /// The statements of a comparison: a table for the replica's rows, and these rows.
   var makeCopy: String {
     "CREATE TEMP TABLE ferry_copy ON COMMIT DROP AS SELECT * FROM (SELECT "
       + (table.all.map { quoted($0.name) }).joined(separator: ", ")
@@ -24,7 +24,7 @@ extension MirrorSQL {
       + "FROM \(source(keysOnly: false))"
   }
 
-  /// Captures a row as a write of now: its values, or its absence. The parameter is its key.
+  /// Captures a row as a write of now: the values, or the absence. The parameter is the key.
   func recapture(isInTable: Bool) -> String {
     let head = "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals) "
     let name = quoted(postgres: table.name.text)
@@ -40,7 +40,7 @@ extension MirrorSQL {
       + "FROM \(target) t WHERE \(matches.joined(separator: " AND "))"
   }
 
-  /// Returns the keys of rows that differ, whether the table has the row, and whether the copy has.
+  /// Returns the keys of differing rows, whether the table has the row, and whether the copy has.
   ///
   /// - Parameters:
   ///   - withDeferred: whether rows that the table cannot hold count.

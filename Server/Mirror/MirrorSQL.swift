@@ -9,10 +9,10 @@ struct MirrorSQL: Sendable {
   let schema: String
   /// The mirror's number in the ledger.
   let mirror: Int64
-  /// Whether rows of an adopted table may not be in the space yet.
+  /// True if rows of an adopted table may not be in the space yet.
   var isAdopting = false
 
-  /// The table with its schema.
+  /// The table, qualified by the schema.
   var target: String { "\(quoted(Name(schema))).\(quoted(table.name))" }
   var function: String { "\(Self.ledger).capture_\(tag)" }
 
@@ -34,8 +34,7 @@ struct MirrorSQL: Sendable {
 
   // MARK: Parts of the table
 
-  /// Makes a part of the table that is absent. One that is there stays: to drop it would lock out
-  /// readers.
+  /// Creates a missing part of the table. An existing one stays: to drop it would lock out readers.
   func unlessPresent(
     _ name: String, in catalog: String, prefix: String, _ action: String
   ) -> String {
@@ -50,7 +49,7 @@ struct MirrorSQL: Sendable {
     return "DO \(quoted(postgres: body))"
   }
 
-  /// Makes a schema that is absent: IF NOT EXISTS needs the right to create schemas in any case.
+  /// Creates a missing schema: IF NOT EXISTS needs the right to create schemas in any case.
   static func unlessPresent(schema: Name) -> String {
     let action = "CREATE SCHEMA \(quoted(schema))"
     let body = """
@@ -94,7 +93,7 @@ struct MirrorSQL: Sendable {
     }.joined(separator: " AND ")
   }
 
-  /// Locks the rows of given keys, so that a writer waits until their new values are visible.
+  /// Locks the rows of given keys, so a writer waits until their new values are visible.
   var lock: String {
     "SELECT FROM \(target) t JOIN \(source(keysOnly: true)) ON \(matches) FOR UPDATE OF t"
   }
@@ -110,7 +109,7 @@ struct MirrorSQL: Sendable {
         AND \(condition) = ARRAY[\(key)]::text[] AND t.xid <> pg_current_xact_id()
       """
     }
-    // A write that was not recorded may be one to these rows.
+    // An unrecorded write may be a write to these rows.
     let stop = "SELECT FROM \(Self.ledger).stops WHERE mirror = \(mirror)"
     return "\(written("t.key")) UNION ALL \(written("t.kind = 'K' AND t.olds"))"
       + " UNION ALL \(stop) LIMIT 1"
@@ -121,8 +120,9 @@ struct MirrorSQL: Sendable {
       + isShared(keyParameters)
   }
 
-  /// Gives one column of each unique key another value, for rows that exchange theirs; `nil` if there
-  /// is nothing to vacate. Rows that others refer to by such a column keep it: they could lose them.
+  /// Gives one column of each unique key another value, for rows that exchange theirs; `nil` if
+  /// there is nothing to vacate. Rows referenced by such a column keep it: the references could be
+  /// lost.
   var vacate: String? {
     // The row could leave the condition.
     if table.adoption?.condition != nil { return nil }
@@ -133,7 +133,7 @@ struct MirrorSQL: Sendable {
         values[column.name] = "NULL"
         continue
       }
-      // A text may be too long for its column.
+      // A text may be too long for the column.
       let places = columns.sorted { $1.type == .text && $0.type != .text }.compactMap { column in
         column.type.placeholder.map { (column.name, $0) }
       }
@@ -152,8 +152,9 @@ struct MirrorSQL: Sendable {
       """
   }
 
-  /// Names the table of the step's next statement. A delete of a parent may change rows of its own table
-  /// as well, so that all rows are captured, and ``forget(areDeleted:)`` removes those of the step.
+  /// Names the table of the step's next statement. A delete of a parent may change rows of the same
+  /// table as well. So all rows are captured, and ``forget(areDeleted:)`` removes those of the
+  /// step.
   func begin(isDelete: Bool) -> String {
     let relation = "\(quoted(postgres: target))::regclass"
     let own = "\(relation)::oid::text"
@@ -165,7 +166,7 @@ struct MirrorSQL: Sendable {
       """
   }
 
-  /// Removes what the step has captured of its own rows: all of deleted rows, or the deletes of rows that
+  /// Removes the step's own rows from the capture: all of deleted rows, or the deletes of rows that
   /// are there again.
   func forget(areDeleted: Bool) -> String {
     """

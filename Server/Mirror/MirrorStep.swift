@@ -5,18 +5,18 @@ import FerryProtocol
 
 /// A row of the replica that the table in PostgreSQL may not have.
 struct MirrorRow: Sendable, Equatable {
-  /// The place of its table in the plan.
+  /// The position of the table in the plan.
   var table: Int
   var key: [Value]
   /// The values of the other columns; `nil` if the row is deleted.
   var values: [Value]?
 }
 
-/// A program has written to a row that a step is about to change. Its write comes first.
+/// A program has written to a row right before a step changes it. The program's write comes first.
 struct WrittenMeanwhile: Error {}
 
-/// Brings rows of the replica into the tables of PostgreSQL, within one transaction; all calls
-/// block.
+/// A transfer of the replica's rows into the tables of PostgreSQL, within one transaction; all
+/// calls block.
 struct MirrorStep {
   /// Rows of one statement.
   static let batchMax = 500
@@ -33,7 +33,7 @@ struct MirrorStep {
   let connection: PostgresConnection
   let ledger: MirrorLedger
   let sql: [MirrorSQL]
-  /// Whether each row is tried alone, so that one that PostgreSQL refuses stops no other.
+  /// True if each row is tried alone, so a refused row stops no other.
   let isCareful: Bool
   private let hasDeferred: Bool
   private let hasUnsent: Bool
@@ -42,13 +42,13 @@ struct MirrorStep {
   private var batchBytes = 0
   private var table = -1
   private var isDelete = false
-  /// Rows that were refused in this step.
+  /// Rows refused in this step.
   private var refused: [(row: MirrorRow, error: PostgresError)] = []
-  /// Rows that were deferred in this step.
+  /// Rows deferred in this step.
   private var deferred: [(table: Int, key: [String?])] = []
-  /// Rows that were brought.
+  /// Rows written so far.
   private(set) var count = 0
-  /// Whether rows have been captured that the space has to change: they are an effect of the step.
+  /// True after the capture of rows to change in the space: they are an effect of the step.
   private(set) var hasCaptured = false
 
   init(
@@ -60,15 +60,16 @@ struct MirrorStep {
     try connection.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0")
     if isCareful { try connection.execute("SET CONSTRAINTS ALL IMMEDIATE") }
     if sql.contains(where: { $0.table.adoption?.condition != nil }) {
-      // A condition means the same as in the triggers. Otherwise programs' triggers have their usual path.
+      // A condition means the same as in the triggers. Otherwise programs' triggers have their
+      // usual path.
       try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     }
     hasDeferred = try ledger.hasDeferred(connection)
     hasUnsent = try ledger.hasUnsent(connection)
   }
 
-  /// Adds a row; the rows of a table come one after another. The statements have the order of the rows: a
-  /// deleted parent takes along the children that it still has.
+  /// Adds a row; the rows of a table come one after another. The statements have the order of the
+  /// rows: a deleted parent takes along all remaining children.
   mutating func add(_ row: MirrorRow) throws {
     count += 1
     if row.table != table || (row.values == nil) != isDelete {
@@ -138,7 +139,7 @@ struct MirrorStep {
         if let update = sql.update { $0.add(.once(update), values) }
         $0.add(.once(sql.insert), values)
       }
-      // A row that was refused before may have been deleted with its former parent.
+      // A row refused before may have been deleted with the former parent.
       if isCareful { $0.add(.once(sql.forget(areDeleted: false)), keys) }
     }
     guard !isDelete, let outside = sql.captureOutside else { return }
@@ -168,11 +169,11 @@ struct MirrorStep {
     }
   }
 
-  /// How often refused rows are tried again.
+  /// The number of further attempts for refused rows.
   private static let passesMax = 16
 
-  /// Brings the last rows. Rows that were refused are tried again as long as that helps: a row may
-  /// need another one. Every other pass begins with the last row, so that a chain needs no pass for each.
+  /// Writes the last rows. Refused rows are tried again as long as this helps: a row may need
+  /// another one. Every other pass begins with the last row, so a chain needs no pass for each.
   /// Deletes stay behind the other rows.
   mutating func finish() throws {
     try flush()
@@ -192,15 +193,15 @@ struct MirrorStep {
     }
     refused = []
     for (table, key) in deferred {
-      // The space keeps the row, although its former one may be gone with a parent.
+      // The space keeps the row, although the former row may be gone with a parent.
       _ = try connection.query(
         .once(sql[table].forget(areDeleted: true)), parameters([key]))
     }
     if try ledger.hasCapturedNow(connection) { hasCaptured = true }
   }
 
-  /// Tries rows that were refused at once: some need each other, as two that exchange a unique value
-  /// do. A company's unique keys are seldom checked at commit, so that such rows give theirs up first.
+  /// Tries refused rows together: some need each other, as two that exchange a unique value do. A
+  /// company's unique keys are seldom checked at commit, so such rows free theirs first.
   private mutating func retryTogether() throws {
     for vacates in [false, true] {
       let group = refused.filter(\.error.isAboutOthers)
@@ -234,18 +235,18 @@ struct MirrorStep {
 }
 
 extension PostgresError {
-  /// Whether another row is the reason: a foreign key or a unique key is violated.
+  /// True if another row is the reason: a foreign key or a unique key is violated.
   fileprivate var isAboutOthers: Bool { ["23503", "23505"].contains(sqlState) }
 }
 
 extension PostgresError {
-  /// Whether a row's values are the reason: a data exception, a violated constraint, a size that an
+  /// True if a row's values are the reason: a data exception, a violated constraint, a size that an
   /// index cannot hold, or an error in a trigger.
   var isAboutRow: Bool {
     guard kind == .server, let sqlState else { return false }
     if ["22", "23", "54", "P0"].contains(where: { sqlState.begins(with: $0) }) { return true }
-    // A trigger may raise an error of any class. The classes below concern the connection, the transaction,
-    // locks, resources and the server, and so every row.
+    // A trigger may raise an error of any class. The classes below concern the connection, the
+    // transaction, locks, resources and the server, and so every row.
     return context != nil && sqlState != "55P03"
       && !["08", "25", "40", "53", "57", "58", "XX"].contains(where: { sqlState.begins(with: $0) })
   }
@@ -260,7 +261,7 @@ struct MirrorCopy {
     (self.connection, self.sql) = (connection, sql)
   }
 
-  /// Takes the rows that `each` passes to its argument. Rows that PostgreSQL cannot hold are left
+  /// Adds the rows that `each` passes to the argument. Rows that PostgreSQL cannot hold are left
   /// out: they are deferred.
   func fill(_ each: ((MirrorRow) throws -> Void) throws -> Void) throws {
     var batch: [[String?]] = []
@@ -313,7 +314,7 @@ extension MirrorTable {
       }
   }
 
-  /// Returns the texts that PostgreSQL reads for a key.
+  /// Returns the texts of a key for PostgreSQL to read.
   func texts(ofKey values: [Value]) throws(MirrorFault) -> [String?] {
     var texts: [String?] = []
     for (column, value) in zip(key, values) {
@@ -338,14 +339,14 @@ extension MirrorTable {
     }
   }
 
-  /// Returns the texts that PostgreSQL reads for the columns beside the key.
+  /// Returns the texts of the columns beside the key for PostgreSQL to read.
   func texts(ofColumns values: [Value]) throws(MirrorFault) -> [String?] {
     var texts: [String?] = []
     for (column, value) in zip(columns, values) { texts.append(try column.text(of: value)) }
     return texts
   }
 
-  /// Returns the values of a key that PostgreSQL has written.
+  /// Returns the values of a key written by PostgreSQL.
   func values(ofKey texts: [String?]) throws(MirrorFault) -> [Value] {
     var values: [Value] = []
     for (column, text) in zip(key, texts) { values.append(try column.value(of: text)) }

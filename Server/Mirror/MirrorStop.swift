@@ -1,8 +1,8 @@
 import FerryPostgres
 import FerryProtocol
 
-/// A table whose writes the mirror cannot record any more, because its definition has changed. The mirror then
-/// carries no row of any table: it could undo a write that it has not seen.
+/// A table without a record of writes any more, because the definition has changed. The mirror then
+/// carries no row of any table: it could undo an unseen write.
 package struct MirrorStop: Sendable, Equatable, CustomStringConvertible {
   /// Empty if several tables may be the reason.
   package var table: String
@@ -10,7 +10,8 @@ package struct MirrorStop: Sendable, Equatable, CustomStringConvertible {
 
   package var description: String { (table.isEmpty ? "" : "table \(table): ") + reason }
 
-  /// The SQL that notes a stop in the transaction of the program's write. One note is enough.
+  /// Returns the SQL to record a stop in the transaction of the program's write. One record is
+  /// enough.
   static func insertion(of mirror: Int64, _ table: Name) -> String {
     """
     INSERT INTO \(MirrorSQL.ledger).stops(mirror, tab, reason)
@@ -44,8 +45,8 @@ package struct MirrorStopped: Error, CustomStringConvertible {
 
 /// Tables whose writes are not recorded. All calls block.
 extension MirrorLedger {
-  /// Returns the tables whose writes are not recorded: programs' writes have noted it, or the table, a column
-  /// or the triggers are gone.
+  /// Returns the tables whose writes are not recorded: programs' writes have recorded it, or the
+  /// table, a column or the triggers are gone.
   func stops(_ connection: PostgresConnection) throws -> [MirrorStop] {
     let rows = try connection.query(
       PostgresStatement(
@@ -70,14 +71,14 @@ extension MirrorLedger {
                 AND g.tgenabled <> 'D'))) s
         GROUP BY tab ORDER BY tab
         """), [.int8(number)])
-    // Nothing else records that writes may have been missed.
+    // Nothing else shows that writes may have been missed.
     for row in rows where try row.bool(2) {
       try store(MirrorStop(table: try row.text(0), reason: try row.text(1)), connection)
     }
     return try rows.map { MirrorStop(table: try $0.text(0), reason: try $0.text(1)) }
   }
 
-  /// Notes a stop until ``resume(_:)``.
+  /// Stores a stop until ``resume(_:)``.
   func store(_ stop: MirrorStop, _ connection: PostgresConnection) throws {
     _ = try connection.query(
       .once(
@@ -98,7 +99,7 @@ extension MirrorLedger {
     try connection.execute(single: "DELETE FROM ferry_mirror.stops WHERE mirror = \(number)")
   }
 
-  /// Notes why the mirror cannot read or write its tables as they are; `nil` if it can.
+  /// Stores the reason if the mirror cannot read or write its tables as they are; `nil` if it can.
   func store(fault: String?, _ connection: PostgresConnection) throws {
     _ = try connection.query(
       .once("UPDATE ferry_mirror.mirrors SET fault = $2 WHERE number = $1 AND fault <> $2"),
@@ -127,8 +128,8 @@ extension MirrorLedger {
 }
 
 extension PostgresError {
-  /// Whether a definition is the reason: a name is gone, or a type has changed. An error in a trigger concerns
-  /// its row, and a right may be given meanwhile.
+  /// True if a definition is the reason: a name is gone, or a type has changed. An error in a
+  /// trigger concerns its row, and a right may be granted meanwhile.
   var isAboutDefinition: Bool {
     kind == .server && sqlState?.begins(with: "42") == true && sqlState != "42501" && !isAboutRow
   }

@@ -6,12 +6,13 @@ struct MirrorTables {
   let connection: PostgresConnection
   let configuration: MirrorConfiguration
 
-  /// Enters the mirror in the ledger. Returns its number, and whether it was not there.
+  /// Enters the mirror in the ledger. Returns the number, and `true` if the mirror is new.
   ///
-  /// - Parameter again: whether an entry of the same mirror may be there: its making was cut short.
+  /// - Parameter again: whether an entry of the same mirror may be there after an interrupted
+  ///   creation.
   /// - Throws: ``MirrorFault`` if the database has another mirror of the name.
   func enter(again: Bool) throws -> (number: Int64, isNew: Bool) {
-    // Two that begin at once would both create the schema.
+    // Two concurrent ones would both create the schema.
     try connection.execute("SELECT pg_advisory_xact_lock(7310593)")
     try connection.execute(MirrorLedger.tables)
     let known = try connection.query(
@@ -40,13 +41,13 @@ struct MirrorTables {
 
   // MARK: Tables of others
 
-  /// A table that has the name of one of the space's, and that the mirror may not take.
+  /// A table with the name of a table in the space, unavailable to the mirror.
   struct ForeignTable: Sendable, CustomStringConvertible {
     var name: Name
     var description: String
   }
 
-  /// Returns the tables of a plan that were not made by this mirror, and that have rows or other types.
+  /// Returns the tables of a plan from other origins than this mirror, with rows or other types.
   func foreign(in plan: MirrorPlan, _ number: Int64) throws -> [ForeignTable] {
     let own = plan.tables.filter { $0.adoption == nil }.map {
       MirrorSQL(table: $0, schema: configuration.schema, mirror: number)
@@ -71,7 +72,7 @@ struct MirrorTables {
     }
   }
 
-  /// Returns why the mirror cannot take a table that is there.
+  /// Returns the reason if the mirror cannot use an existing table.
   private func fault(of sql: MirrorSQL) throws -> String? {
     if let fault = try columnFault(of: sql) { return fault }
     let key = try connection.query(
@@ -94,7 +95,8 @@ struct MirrorTables {
     }
   }
 
-  /// Returns the first column that does not fit. Columns beside the key may be absent: they are added.
+  /// Returns the first column that does not fit. Columns beside the key may be absent: they are
+  /// added.
   private func columnFault(of sql: MirrorSQL) throws -> String? {
     let columns = sql.table.all
     let found = try connection.query(
@@ -125,7 +127,7 @@ struct MirrorTables {
   /// Makes the tables as they should be, unless they are. A company's tables get triggers only.
   ///
   /// - Parameter mustBeEmpty: whether the mirror is new.
-  /// - Returns: Indexes and constraints that the rows of the tables do not permit, with the reason.
+  /// - Returns: Indexes and constraints not permitted by the rows of the tables, with the reason.
   /// - Throws: ``MirrorFault`` if the mirror is new and a table is another's.
   @discardableResult
   func make(
@@ -164,8 +166,8 @@ struct MirrorTables {
     return absent
   }
 
-  /// Makes an index or a constraint. The rows that a table has may not permit it: the space checks no row
-  /// of before against a definition. Returns the reason then.
+  /// Creates an index or a constraint. The existing rows of a table may not permit it: the space
+  /// checks no existing row against a definition. Returns the reason then.
   private func make(_ part: MirrorDefinition.Part) throws -> String? {
     try connection.execute("SAVEPOINT ferry_part")
     do {

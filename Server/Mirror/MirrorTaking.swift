@@ -7,9 +7,9 @@ import Foundation
 struct TooManyWrites: Error {}
 
 extension Error {
-  /// Whether a transaction of a replica cannot hold so many writes.
+  /// True if a transaction of a replica cannot hold so many writes.
   var isTooManyWrites: Bool {
-    // The message is that of the recording of a replica's writes.
+    // The message is from the recording of a replica's writes.
     self is TooManyWrites || "\(self)".has("the transaction writes more than")
   }
 }
@@ -18,15 +18,15 @@ extension Error {
 struct FailedWrite: Sendable {
   var write: CapturedWrite
   var reason: String
-  /// Whether another write may be needed before it.
+  /// True if another write may be needed before it.
   var mayWait: Bool
   var isUnique = false
-  /// Whether it may succeed after another write.
+  /// True if it may succeed after another write.
   var canRetry = false
 }
 
-/// Makes captured writes in the replica, in a transaction of it. A write that fails stops no other one: its
-/// row stays in PostgreSQL as the program has written it, and is noted as unsent.
+/// An application of captured writes to the replica, in a transaction of it. A failed write stops
+/// no other one: the row stays in PostgreSQL as written by the program, and is recorded as unsent.
 struct MirrorTaking {
   let file: MirrorFile
   let database: Database
@@ -37,15 +37,16 @@ struct MirrorTaking {
 
   private var writer: MirrorRowWriter { MirrorRowWriter(file: file, database: database) }
 
-  /// How often a write of a split transaction is put off.
+  /// The number of delays of a write of a split transaction.
   private static let triesMax: Int64 = 5
-  /// How often writes are tried that need others of the same step.
+  /// The number of tries of writes that need others of the same step.
   private static let passesMax = 64
 
-  /// Makes captured writes. In a part of a transaction, one that fails waits for the next part.
+  /// Applies captured writes. In a part of a transaction, a failed one waits for the next part.
   ///
-  /// - Parameter checksEach: whether foreign keys are checked after each write instead of at the end.
-  /// - Returns: The writes that failed.
+  /// - Parameter checksEach: whether foreign keys are checked after each write instead of at the
+  ///   end.
+  /// - Returns: The failed writes.
   /// - Throws: ``TooManyWrites``.
   func apply(
     _ captured: CapturedWrites, checksEach: Bool = false
@@ -56,7 +57,7 @@ struct MirrorTaking {
     var failed = try applyInOrder(writes, captured.isPart)
     if captured.isPart {
       for write in captured.writes where file.isParentRekey(write) && write.tries < Self.triesMax {
-        // Its former record goes at the end.
+        // The former record goes at the end.
         try postpone(write)
       }
       failed = try postpone(failed)
@@ -68,8 +69,8 @@ struct MirrorTaking {
     return failed
   }
 
-  /// Puts a write off that is too many for one transaction: other writes come before it. Returns it if it
-  /// was put off often enough.
+  /// Delays a write too many for one transaction: other writes come before it. Returns it after too
+  /// many delays.
   func postpone(_ captured: CapturedWrites) throws -> [FailedWrite] {
     let failed = try postpone(
       captured.writes.map {
@@ -80,7 +81,7 @@ struct MirrorTaking {
     return failed
   }
 
-  /// Puts failed writes off that may wait, and returns the others.
+  /// Delays failed writes if they may wait, and returns the others.
   private func postpone(_ failed: [FailedWrite]) throws -> [FailedWrite] {
     try failed.filter { failure in
       guard failure.mayWait, failure.write.tries < Self.triesMax else { return true }
@@ -94,22 +95,22 @@ struct MirrorTaking {
       "INSERT OR IGNORE INTO \"mirror.later\" VALUES (?)", [.integer(write.id)])
   }
 
-  /// Notes which writes were taken, and which rows the space lacks.
+  /// Records the applied writes, and the rows missing in the space.
   private func conclude(
     _ captured: CapturedWrites, _ failed: [FailedWrite]
   ) throws {
     try recordUnsent(failed, among: captured.writes)
     try file.recordRead(captured.read, database)
-    // PostgreSQL notes it with the end of these writes, and so recognises a file that lacks them.
+    // PostgreSQL stores it with the end of these writes, and so recognises a file without them.
     _ = try file.beginTurn(database)
   }
 
-  /// Notes rows that stay as programs have written them, unless a later write has brought them.
+  /// Records rows that stay as written by programs, unless a later write has brought them.
   private func recordUnsent(
     _ failed: [FailedWrite], among writes: [CapturedWrite]
   ) throws {
     if try !database.query("SELECT 1 FROM \"mirror.unsent\" LIMIT 1").isEmpty {
-      // An earlier part of the writes has noted them.
+      // An earlier part of the writes has recorded them.
       for write in writes {
         // An update brings some columns of the row; the space may lack others.
         let action =
@@ -121,7 +122,7 @@ struct MirrorTaking {
       }
     }
     if failed.isEmpty { return }
-    // The last write of each row that brings all of it, or deletes it.
+    // The last whole write of each row, or the delete.
     let whole = writes.filter { $0.kind != .update }
     let last = Dictionary(whole.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
     let lastOfAll = Dictionary(writes.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
@@ -153,11 +154,11 @@ struct MirrorTaking {
     String(decoding: try JSONEncoder().encode(key), as: UTF8.self)
   }
 
-  /// Returns the writes of a transaction with the former records of parents deleted at its end, or when they
-  /// were put off often enough. A device deletes the children that it has along with a parent: they need the
+  /// Returns the writes of a transaction, with the former records of parents deleted at its end, or
+  /// after enough delays. A device deletes its existing children along with a parent: they need the
   /// new one before.
   private func parentsLast(_ captured: CapturedWrites) -> [CapturedWrite] {
-    // Those that were put off are read last.
+    // Delayed ones are read last.
     let writes = captured.writes.sorted { $0.id < $1.id }
     guard writes.contains(where: file.isParentRekey) else { return writes }
     var former: [CapturedWrite] = []
@@ -174,8 +175,8 @@ struct MirrorTaking {
     return writes + former
   }
 
-  /// Makes writes as long as that helps: a write may need a later one, such as that of its parent.
-  /// The writes to a row stay in their order.
+  /// Applies writes as long as this helps: a write may need a later one, such as its parent's. The
+  /// writes to a row stay in order.
   private func applyInOrder(
     _ writes: [CapturedWrite], _ isPart: Bool
   ) throws -> [FailedWrite] {
@@ -217,8 +218,8 @@ struct MirrorTaking {
     return failed
   }
 
-  /// Whether a write changes the values of one row, which PostgreSQL has already. The others may change
-  /// further rows of the replica.
+  /// Returns `true` if a write changes the values of one row, which PostgreSQL has already. The
+  /// others may change further rows of the replica.
   private func changesOneRow(_ write: CapturedWrite) throws -> Bool {
     guard [.slice, .insert, .update].contains(write.kind) else { return false }
     guard let table = file.plan.table(write.table),
@@ -277,7 +278,7 @@ struct MirrorTaking {
 }
 
 extension MirrorFile {
-  /// Returns the writes that the file has, and that PostgreSQL may still keep.
+  /// Returns the file's writes that PostgreSQL may still store.
   func read(_ database: Database) throws -> ReadWrites {
     var found = ReadWrites(turn: try turn(database), ended: try ended(database))
     for row in try database.query("SELECT xid, tries, id FROM \"mirror.read\"") {
@@ -317,7 +318,7 @@ extension MirrorFile {
     }
   }
 
-  /// Whether a row that others may refer to gets another key.
+  /// Returns `true` if a row that others may refer to gets another key.
   func isParentRekey(_ write: CapturedWrite) -> Bool {
     write.kind == .rekey
       && plan.tables.contains { $0.references.contains { $0.table.text == write.table } }

@@ -1,11 +1,11 @@
 import FerryProtocol
 import Foundation
 
-/// A file to keep, with its digest.
+/// A file to store, with a digest.
 package struct BlobSource: Sendable {
   package let path: String
   package let digest: FileDigest
-  /// Keeps the content from being collected if a ``BlobIntake`` has kept it.
+  /// Prevents the collection of the content if a ``BlobIntake`` has stored it.
   private let hold: BlobHold?
 
   package init(path: String, digest: FileDigest, hold: BlobHold? = nil) {
@@ -13,16 +13,16 @@ package struct BlobSource: Sendable {
   }
 }
 
-// Many small files at once: a disk takes as long for one file as for all that wait for it.
+// Many small files at once: a disk takes as long for one file as for all waiting ones.
 extension BlobDirectory {
   /// Larger files, in bytes, are kept one by one.
   static let batchedBytes: Int64 = 256 << 10
   /// Files that reach the disk together.
   static let batchFiles = 512
 
-  /// Keeps copies of files whose digests are known, as ``store(file:_:goesOn:)`` does with one. No
-  /// content has its name before it is on the disk, and all names are when this returns. The caller
-  /// has a ``acquire()``.
+  /// Stores copies of files with known digests, like ``store(file:_:goesOn:)`` for one. No content
+  /// has its name before it is on the disk, and all names are on the disk when this returns. The
+  /// caller has a ``acquire()``.
   package func store(
     files: [BlobSource], goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) {
@@ -61,10 +61,10 @@ extension BlobDirectory {
     }
   }
 
-  /// Gives drafts their names, all of them on the disk before and after.
+  /// Renames drafts to their names, with all of them on the disk before and after.
   private func name(_ drafts: [(path: String, hash: ContentHash)]) throws(BlobError) {
     if drafts.isEmpty { return }
-    // The operating system first writes all its buffers. Then a sync of each file costs next to
+    // The operating system first writes all buffers. Then a sync of each file costs next to
     // nothing, and reports failures.
     sync()
     for draft in drafts { try BlobFile(draft.path, O_RDONLY).sync() }

@@ -1,8 +1,8 @@
 import FerryProtocol
 import Foundation
 
-/// A lock that keeps a directory's content from being collected, until it is released. A publisher
-/// holds it from the check that content is there until the store has noted that it is needed.
+/// A lock against the collection of a directory's content, until it is released. A publisher holds
+/// it from the check for existing content until the store has recorded the content as needed.
 package final class BlobHold: Sendable {
   private let descriptor: Int32
 
@@ -35,8 +35,8 @@ extension BlobDirectory {
     try BlobHold(lockFile, isExclusive: true)
   }
 
-  /// Returns the content that came at `moment` or before (seconds since 1970), in order. It returns
-  /// some of a folder at a time: `shard` is the first two hexadecimal digits, 0…255.
+  /// Returns the content from `moment` or before (seconds since 1970), in order. It returns some of
+  /// a folder at a time: `shard` is the first two hexadecimal digits, 0…255.
   package func content(inShard shard: UInt8, before moment: Int64) throws(BlobError)
     -> [ContentHash]
   {
@@ -52,7 +52,7 @@ extension BlobDirectory {
     return found.sorted()
   }
 
-  /// Removes content, and returns its size in bytes; `nil` if it is not here.
+  /// Removes content, and returns the size in bytes; `nil` if it is not here.
   package func remove(_ hash: ContentHash) throws(BlobError) -> Int64? {
     let path = file(of: hash)
     guard let size = try Self.size(ofFile: path) else { return nil }
@@ -60,9 +60,9 @@ extension BlobDirectory {
     return size
   }
 
-  /// Removes drafts and uploads from `moment` or before (seconds since 1970) that were never
-  /// finished and are not being written now. The caller holds the directory as its collector. Other
-  /// files, and those that cannot be removed, are reported and do not stop the removal.
+  /// Removes unfinished drafts and uploads from `moment` or before (seconds since 1970), unless
+  /// they are being written now. The caller holds the directory as the collector. Other files, and
+  /// those with a failed removal, are reported and do not stop the removal.
   package func removeUnfinished(before moment: Int64) throws(BlobError) -> UnfinishedRemoval {
     var removal = UnfinishedRemoval()
     for name in try Self.names(in: incoming) {

@@ -2,19 +2,18 @@ import FerryPlatform
 import FerryProtocol
 import Foundation
 
-// Uploads that come in parts and survive connections, processes and servers that end.
+// Uploads in parts. They survive the end of connections, processes and servers.
 extension BlobDirectory {
-  /// An upload under way: its owner, and its content.
+  /// An upload under way: owner and content.
   package struct Upload: Sendable, Equatable {
     /// Uploads of different owners are separate: no owner may finish, or learn of, another's.
     package let owner: String
     package let hash: ContentHash
     /// Bytes of the whole.
     package let total: Int64
-    /// Bytes that the owner's uploads may have here before they are finished, this one as a whole
-    /// included.
+    /// Bytes of the owner's unfinished uploads here, this one as a whole included.
     package let quota: Int64
-    /// Whether one process sends all parts. A remote store then gets only the complete content.
+    /// True if one process sends all parts. A remote store then gets only the complete content.
     package let staysHere: Bool
 
     /// - Parameter owner: Letters and digits.
@@ -32,20 +31,20 @@ extension BlobDirectory {
   /// Content up to this size, in bytes, is checked in about the time in which it is written.
   static let quicklyChecked: Int64 = 8 << 20
 
-  /// Returns the bytes of an upload that are here; 0 if none was begun.
+  /// Returns the present bytes of an upload; 0 if none was begun.
   package func offset(owner: String, _ hash: ContentHash) throws(BlobError) -> Int64 {
     try Self.size(ofFile: part(owner, hash)) ?? 0
   }
 
-  /// Appends the next part of an upload. With the last part the whole is checked and kept. Returns
-  /// the bytes that are here.
+  /// Appends the next part of an upload. With the last part the whole is checked and stored.
+  /// Returns the present bytes.
   ///
   /// All of it may be here already but unchecked, because the server was killed meanwhile. Then any
-  /// part that comes starts the check.
+  /// part starts the check.
   ///
   /// - Throws:
   ///   - ``BlobError/wrongOffset(_:)`` if the upload goes on elsewhere.
-  ///   - ``BlobError/mismatch(expected:found:)`` if the whole does not match its hash. The upload
+  ///   - ``BlobError/mismatch(expected:found:)`` if the whole does not match the hash. The upload
   ///     then begins again from scratch.
   ///   - ``BlobError/overQuota(used:total:quota:)`` if the owner has begun too much already. The
   ///     present bytes of this upload stay.
@@ -62,7 +61,7 @@ extension BlobDirectory {
     }
   }
 
-  /// Does the same if that takes no longer than writing the part. Otherwise returns `nil` and does
+  /// Does the same if it takes no longer than writing the part. Otherwise returns `nil` and does
   /// nothing: another caller is at the upload, or a large whole is to be checked.
   package func appendQuickly(
     _ bytes: [UInt8], at offset: Int64, to upload: Upload
@@ -98,7 +97,7 @@ extension BlobDirectory {
     return end
   }
 
-  /// Writes the next part, and returns the bytes that are here.
+  /// Writes the next part, and returns the present bytes.
   func write(
     _ bytes: [UInt8], at offset: Int64, to upload: Upload, _ file: borrowing BlobFile
   ) throws(BlobError) -> Int64 {
@@ -112,7 +111,7 @@ extension BlobDirectory {
     if size == upload.total, size > 0 { return size }
     let end = size + Int64(bytes.count)
     guard offset == size, end <= upload.total else { throw .wrongOffset(size) }
-    // Content that comes as a whole is never unfinished.
+    // Content in one piece is never unfinished.
     if upload.quota < .max, Int64(bytes.count) < upload.total {
       try checkQuota(of: upload, here: size, file)
     }

@@ -3,12 +3,12 @@ import FerryPlatform
 import FerryProtocol
 import Foundation
 
-/// Content in files that are named by its SHA-256: `ab/cd/abcd…`. Incoming content is in `incoming`
-/// until it is whole and on the disk. Then it gets its name in one step, so a file with such a name
-/// is always whole. Any number of processes may share the directory, also over a network where
-/// flock(2) works. All calls block.
+/// Content in files, named by their SHA-256: `ab/cd/abcd…`. Incoming content is in `incoming` until
+/// it is whole and on the disk. Then it gets its name in one step, so a file with such a name is
+/// always whole. Any number of processes may share the directory, also over a network with
+/// flock(2). All calls block.
 package struct BlobDirectory: Sendable {
-  /// Without a slash at its end.
+  /// Without a slash at the end.
   package let path: String
 
   /// The directory of incoming content.
@@ -43,7 +43,7 @@ package struct BlobDirectory: Sendable {
     return bytes
   }
 
-  /// Returns whether the kept content still matches its hash; `nil` if it is not here.
+  /// Returns `true` if the stored content still matches the hash; `nil` if it is not here.
   package func isIntact(
     _ hash: ContentHash, goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) -> Bool? {
@@ -54,7 +54,7 @@ package struct BlobDirectory: Sendable {
 
   // MARK: Keeping
 
-  /// Keeps a copy of a file whose digest is known. If the content is here already, nothing is
+  /// Stores a copy of a file with a known digest. If the content is here already, nothing is
   /// copied. Throws ``BlobError/changed(path:)`` if the file has changed by now.
   package func store(
     file source: String, _ digest: FileDigest, goesOn: (Int) -> Bool = { _ in true }
@@ -66,7 +66,7 @@ package struct BlobDirectory: Sendable {
     }
   }
 
-  /// Keeps a copy of a regular file, and returns its digest. The file is read once, and its hashes
+  /// Stores a copy of a regular file, and returns the digest. The file is read once, and the hashes
   /// are those of the copy.
   func store(
     new source: String, chunkSize: Int64?, goesOn: (Int) -> Bool
@@ -87,10 +87,10 @@ package struct BlobDirectory: Sendable {
     }
   }
 
-  /// Bytes that go to the disk while the next ones are hashed.
+  /// Bytes written to the disk while the next ones are hashed.
   private static let flushedBytes: Int64 = 8 << 20
 
-  /// Copies a file, and makes sure that the copy matches the digest.
+  /// Copies a file, and checks the copy against the digest.
   func copy(
     _ source: String, _ digest: FileDigest, to draft: borrowing BlobFile,
     _ goesOn: (Int) -> Bool
@@ -103,7 +103,7 @@ package struct BlobDirectory: Sendable {
     guard copied.hash == digest.hash else { throw .changed(path: source) }
   }
 
-  /// Keeps content that is in memory, and returns its hash.
+  /// Stores content from memory, and returns the hash.
   @discardableResult
   package func store(_ bytes: [UInt8]) throws(BlobError) -> ContentHash {
     let digest = FileDigest(size: Int64(bytes.count), hash: ContentHash(of: bytes))
@@ -115,14 +115,14 @@ package struct BlobDirectory: Sendable {
     return digest.hash
   }
 
-  /// Returns whether the content is here already. A file that a failed disk cut short does not
+  /// Returns `true` if the content is here already. A file cut short by a failed disk does not
   /// count.
   func adopt(_ digest: FileDigest) throws(BlobError) -> Bool {
     try size(of: digest.hash) == digest.size
   }
 
-  /// Keeps the content that `fill` writes, unless it is here already. Returns the digest that `fill`
-  /// returns.
+  /// Stores the content written by `fill`, unless it is here already. Returns the digest from
+  /// `fill`.
   @discardableResult
   private func store(
     _ fill: (borrowing BlobFile) throws(BlobError) -> FileDigest
@@ -150,7 +150,7 @@ package struct BlobDirectory: Sendable {
   /// Returns an unused name in `incoming`.
   func newDraft() -> String { "\(incoming)/draft-\(getpid())-\(Self.randomName())" }
 
-  /// Gives a whole file that is on the disk its name.
+  /// Renames a whole file on the disk to its name.
   ///
   /// - Parameter syncs: Whether the name is on the disk when this returns.
   func move(
@@ -159,7 +159,7 @@ package struct BlobDirectory: Sendable {
     let file = file(of: hash)
     let inner = String(file.dropLast(hash.description.utf8.count + 1))
     let outer = String(inner.dropLast(3))
-    // Another process may remove a folder that is empty just now.
+    // Another process may remove an empty folder just now.
     for _ in 0..<10 {
       let isNew = try Self.makeFolder(outer)
       if try Self.makeFolder(inner) || isNew, syncs {

@@ -5,12 +5,12 @@ import Foundation
 package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The disk, or the user's share of it, is full. Nothing of the content was kept.
   case diskFull(path: String)
-  /// The content does not match its hash.
+  /// The content does not match the hash.
   case mismatch(expected: ContentHash, found: ContentHash)
-  /// An upload goes on at another place than this part begins; `offset` is that place.
+  /// An upload goes on at another place than the start of this part; `offset` is this place.
   case wrongOffset(Int64)
-  /// Uploads that were begun and not finished have `used` bytes, and this one of `total` is more
-  /// than the rest of the quota.
+  /// Unfinished uploads have `used` bytes, and this one of `total` is more than the rest of the
+  /// quota.
   case overQuota(used: Int64, total: Int64, quota: Int64)
   /// As many uploads as may be unfinished were begun.
   case tooManyUploads(limit: Int)

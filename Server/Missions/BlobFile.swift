@@ -1,7 +1,7 @@
 import FerryPlatform
 import Foundation
 
-/// An open file, closed at the end. Its calls block.
+/// An open file, closed at the end. The calls block.
 struct BlobFile: ~Copyable {
   let path: String
   private let descriptor: Int32
@@ -16,8 +16,8 @@ struct BlobFile: ~Copyable {
 
   /// Opens a file by an absolute path without symbolic links, for reading.
   ///
-  /// Throws ``BlobError/changed(path:)`` if the path has a link. Another user may be able to write to
-  /// a folder that is published, and could replace a file or a folder by a link after it was listed.
+  /// Throws ``BlobError/changed(path:)`` if the path has a link. Another user may be able to write
+  /// to a published folder, and could replace a file or a folder by a link after it was listed.
   init(linkless path: String) throws(BlobError) {
     var folder = open("/", Self.folderFlags)
     guard folder >= 0 else { throw BlobError("/", code: errno) }
@@ -39,7 +39,7 @@ struct BlobFile: ~Copyable {
   }
 
   #if os(Linux)
-    /// `O_PATH`, which the C library's module lacks: a folder may be passed that may not be read.
+    /// `O_PATH`, missing in the C library's module: a folder without read permission may be passed.
     private static let passing: Int32 = 0o10_000_000
   #else
     private static let passing = O_RDONLY
@@ -121,7 +121,7 @@ struct BlobFile: ~Copyable {
     guard fsync(descriptor) == 0 else { throw BlobError(path, code: errno) }
   }
 
-  /// Takes the lock, or returns `false` if another process has it.
+  /// Acquires the lock, or returns `false` if another process has it.
   func tryLock() throws(BlobError) -> Bool {
     if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
     guard errno == EWOULDBLOCK else { throw BlobError(path, code: errno) }

@@ -8,7 +8,7 @@ extension BlobThreads: ContentStore {
   package var locksAllNodes: Bool { true }
   package var place: String { directory.path }
 
-  /// Bytes that a reader gets at once.
+  /// Bytes for a reader at once.
   private static let partBytes = 256 << 10
 
   package func file(of hash: ContentHash) -> String? { directory.file(of: hash) }
@@ -85,7 +85,7 @@ extension BlobThreads: ContentStore {
     }
   }
 
-  /// A page is a shard; its place is the shard's number.
+  /// A page is a shard; the place is the shard's number.
   package func page(
     from place: String?, before moment: Int64
   ) async throws(BlobError) -> ContentPage {

@@ -1,8 +1,7 @@
 import FerryExecutors
 import Synchronization
 
-/// A blob directory with its own threads: its calls block, and would hold up the pool that
-/// answers requests.
+/// A blob directory with its own threads: its calls block, and would delay the pool of requests.
 package final class BlobThreads: Sendable {
   package let directory: BlobDirectory
   private let executors: [any WorkExecutor]
@@ -17,7 +16,7 @@ package final class BlobThreads: Sendable {
 
   /// - Parameters:
   ///   - threads: How many calls may block at once.
-  ///   - makeExecutor: A place for blocking work, by the name that debuggers show.
+  ///   - makeExecutor: A place for blocking work, by a name for debuggers.
   package init(
     _ directory: BlobDirectory, threads: Int = 4,
     makeExecutor: (String) -> any WorkExecutor = { ThreadExecutor(name: $0) }
@@ -38,8 +37,8 @@ package final class BlobThreads: Sendable {
     return try await run(on: executors[Int(turn.magnitude % UInt(executors.count))], body)
   }
 
-  /// Does as ``BlobDirectory/append(_:at:to:)``. Slow work is a check of the whole, or a wait for
-  /// another caller of the upload. It holds up only other work of its kind.
+  /// Appends like ``BlobDirectory/append(_:at:to:)``. Slow work is a check of the whole, or a wait
+  /// for another caller of the upload. It delays only other work of the same kind.
   package func append(
     _ bytes: [UInt8], at offset: Int64, to upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Int64 {
@@ -52,8 +51,8 @@ package final class BlobThreads: Sendable {
     }
   }
 
-  /// Runs a `body` that takes long, such as a check of a large content. It holds up only other work
-  /// of its kind.
+  /// Runs a slow `body`, such as a check of a large content. It delays only other work of the same
+  /// kind.
   package func runSlowly<T: Sendable>(
     _ body: @escaping @Sendable () throws(BlobError) -> T
   ) async throws(BlobError) -> T {
@@ -86,13 +85,13 @@ package final class BlobThreads: Sendable {
     } catch let error as BlobError {
       throw error
     } catch {
-      // The process that it ran in is over.
+      // The process of the call is over.
       throw .cancelled
     }
   }
 }
 
-/// Whether the task that waits for a blocking call was cancelled.
+/// The cancellation of the task that waits for a blocking call.
 package final class Cancellation: Sendable {
   private let isOver = Atomic(false)
 

@@ -3,7 +3,7 @@ import FerryCryptography
 import FerryProtocol
 import Foundation
 
-/// A file's content by its hashes.
+/// A file's content, by hash.
 package struct FileDigest: Sendable, Equatable {
   /// Bytes.
   package let size: Int64
@@ -22,7 +22,7 @@ package struct FileDigest: Sendable, Equatable {
 package enum FileHasher {
   /// Bytes read at once.
   static let blockBytes = 1 << 20
-  /// Blocks that are held at once.
+  /// Blocks held at once.
   private static let blocks = 4
   /// The size, in bytes, from which other threads save more time than they cost.
   private static let sharedBytes: Int64 = 256 << 10
@@ -31,7 +31,7 @@ package enum FileHasher {
   ///
   /// - Parameters:
   ///   - chunkSize: Bytes of a chunk, a power of two from 64 KiB up; `nil` for the whole alone.
-  ///   - goesOn: Called with the bytes hashed since its last call; if it returns `false`, the
+  ///   - goesOn: Called with the bytes hashed since the last call; if it returns `false`, the
   ///     hashing ends with ``BlobError/cancelled``.
   package static func digest(
     of path: String, chunkSize: Int64?, goesOn: (Int) -> Bool = { _ in true }
@@ -53,7 +53,7 @@ package enum FileHasher {
 
   /// Two other threads hash the whole and the chunks, while this one reads and runs `body`.
   ///
-  /// - Parameter body: Lent each block with its place, after it was read.
+  /// - Parameter body: Lent each block with the place, after it was read.
   static func digest(
     of file: borrowing BlobFile, chunkSize: Int64? = nil,
     _ body: (UnsafeRawBufferPointer, Int64) throws(BlobError) -> Void = { _, _ in }
@@ -87,7 +87,7 @@ package enum FileHasher {
   }
 }
 
-/// The memory of one block. Its owner waits before it changes the block, or lets it go.
+/// The memory of one block. The owner waits before it changes the block, or releases it.
 private final class BlockSlot {
   let buffer: UnsafeMutableRawBufferPointer
   let users = DispatchGroup()
@@ -151,7 +151,7 @@ private final class HashQueue: @unchecked Sendable {
 }
 
 extension ContentHash {
-  /// Creates the hash from a digest that ``SHA256`` made.
+  /// Creates the hash from a digest of ``SHA256``.
   package init(digest: [UInt8]) {
     guard let hash = ContentHash(digest) else { preconditionFailure("no digest of SHA-256") }
     self = hash
@@ -161,7 +161,7 @@ extension ContentHash {
   package init(of bytes: [UInt8]) { self.init(digest: SHA256.digest(of: bytes)) }
 }
 
-/// Parts of files that are sent elsewhere. It blocks.
+/// Parts of files to send elsewhere. It blocks.
 package enum FilePart {
   /// Reads up to `count` bytes from `offset` on; fewer at the file's end.
   package static func read(

@@ -2,13 +2,13 @@ import FerryPlatform
 import FerryProtocol
 import Foundation
 
-/// The files of a folder that is to be published. It blocks.
+/// The files of a folder to publish. It blocks.
 package enum FolderListing {
   /// Returns the paths of all regular files below `folder`, relative to it, sorted.
   ///
-  /// A symbolic link counts as its target, as long as that is in the folder. A link that leads out
-  /// of it, a loop, a pipe and the like are refused by name. Names that begin with a dot, such as
-  /// `.DS_Store` and `.git`, are left out.
+  /// A symbolic link counts as the target inside of the folder. A link out of the folder, a loop, a
+  /// pipe and the like are refused by name. Names with a dot at the beginning, such as `.DS_Store`
+  /// and `.git`, are left out.
   package static func files(in folder: String) throws(MissionDraftError) -> [String] {
     try contents(of: folder).files
   }
@@ -49,8 +49,8 @@ package enum FolderListing {
     return (files.sorted(), hidden)
   }
 
-  /// Returns the file that a manifest beside it names, in the manifest's folder or below. The path is
-  /// absolute and has no symbolic links.
+  /// Returns the file named by a manifest, in the manifest's folder or below. The path is absolute
+  /// and has no symbolic links.
   package static func file(_ name: String, in folder: String) throws(MissionDraftError) -> String {
     guard !name.begins(with: "/") else { throw MissionDraftError("file “\(name)” is absolute") }
     guard let root = resolved(folder) else {
@@ -84,7 +84,7 @@ package enum FolderListing {
 
   private static func failure(_ relative: String) -> MissionDraftError {
     let code = errno
-    // Bytes that are no UTF-8 were replaced when the folder was listed: this name leads nowhere.
+    // Bytes that are not UTF-8 were replaced when the folder was listed: this name leads nowhere.
     // text: a scalar is looked for
     let isGarbled = code == ENOENT && relative.unicodeScalars.contains("\u{FFFD}")
     let why = isGarbled ? "its name is not UTF-8" : String(cString: strerror(code))

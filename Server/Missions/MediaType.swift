@@ -1,7 +1,7 @@
 import FerryPlatform
 import FerryProtocol
 
-/// The type of a file, by the end of its name; pure.
+/// The type of a file, by the end of the name; pure.
 package struct MediaType: Sendable, Equatable {
   package let kind: MissionItemKind
   /// RFC 6838.

@@ -1,16 +1,16 @@
 import FerryProtocol
 
-/// A mission before its files were hashed: a publisher's document, or a folder's files; pure.
+/// A mission before the hashing of the files: a publisher's document, or a folder's files; pure.
 package struct MissionDraft: Sendable, Equatable {
   /// The source of an item's content.
   package enum Source: Sendable, Equatable {
     /// A file here, by a path relative to the draft's folder.
     case file(String)
-    /// Elsewhere on the web, or on the server already: its digest is known.
+    /// Elsewhere on the web, or on the server already: the digest is known.
     case known(FileDigest, isHosted: Bool)
   }
 
-  /// An item before its content was looked at.
+  /// An item before a look at the content.
   package struct Item: Sendable, Equatable {
     /// See ``MissionPath``.
     package var path: String
@@ -64,7 +64,7 @@ package struct MissionDraft: Sendable, Equatable {
     return files
   }
 
-  /// Returns the mission with the hashes of its files.
+  /// Returns the mission with the hashes of all files.
   ///
   /// - Parameter digests: By path, of each of ``files``.
   package func manifest(
@@ -95,9 +95,9 @@ package struct MissionDraft: Sendable, Equatable {
     return .success(manifest)
   }
 
-  /// Returns the reason why the draft cannot become a mission, found before its files are read.
+  /// Returns the reason why the draft cannot become a mission, found before the files are read.
   ///
-  /// - Parameter sizes: Bytes of files, by path; 0 if they are not known.
+  /// - Parameter sizes: Bytes of files, by path; 0 if unknown.
   package func fault(sizes: [Name: Int64] = [:]) -> String? {
     guard let space = SpaceName("x"), let name = id ?? MissionID("x") else { return nil }
     var sample = self

@@ -13,7 +13,7 @@ package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertibl
   case file(BlobError)
   /// There is no file, and missions were signed with a key (in base64) that is nowhere else.
   case missing(path: String, signer: String)
-  /// The file holds another key than the key (in base64) that signed the published missions.
+  /// The file holds another key than the signing key (in base64) of the published missions.
   case other(path: String, signer: String)
 
   package var description: String {
@@ -34,7 +34,7 @@ package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertibl
 package struct MissionSigner: Sendable, Equatable {
   private let key: Ed25519.SecretKey
 
-  /// Creates a signer with a key that is known already.
+  /// Creates a signer with a known key.
   package init(_ key: Ed25519.SecretKey) { self.key = key }
 
   /// Creates a signer with the 32 bytes of a key; throws ``CryptographyError/invalidKey`` for other
@@ -60,15 +60,15 @@ package struct MissionSigner: Sendable, Equatable {
     try read(path).map { MissionSigner($0) }
   }
 
-  /// The key that checks signatures, 32 bytes.
+  /// The key to check signatures, 32 bytes.
   package var publicKey: [UInt8] { key.publicKey.bytes }
 
-  /// Returns the signature over a manifest's document, as its catalogue record carries it.
+  /// Returns the signature over a manifest's document, for the catalogue record.
   package func sign(_ document: [UInt8]) -> [UInt8] {
     key.sign(MissionManifest.signedMessage(document))
   }
 
-  /// Returns a document of another type with its signature: no signature of a manifest is one of
+  /// Returns a document of another type with a signature: no signature of a manifest is valid for
   /// such a document, and the reverse.
   package func sign(_ payload: [UInt8], type: String) -> String {
     SignedDocument.sign(payload, type: type, with: key)
@@ -102,7 +102,7 @@ package struct MissionSigner: Sendable, Equatable {
     } catch {
       throw .file(error)
     }
-    // A link never replaces the key that another process has made meanwhile.
+    // A link never replaces a key made meanwhile by another process.
     guard link(draft, path) == 0 || errno == EEXIST else {
       throw .file(BlobError(path, code: errno))
     }

@@ -1,8 +1,8 @@
 import FerryProtocol
 import Foundation
 
-/// An upload in a local file, from which it is sent to a store. No other caller writes to it
-/// while this value lives. Its calls block.
+/// An upload in a local file, under way to a store. No other caller writes to it while this value
+/// lives. The calls block.
 package final class SpooledUpload: Sendable {
   /// The file of the bytes.
   package let path: String
@@ -19,9 +19,9 @@ package final class SpooledUpload: Sendable {
     try file.write(bytes, at: offset)
   }
 
-  /// Checks the whole, and returns its hashes.
+  /// Checks the whole, and returns the hashes.
   ///
-  /// - Throws: ``BlobError/mismatch(expected:found:)`` if the whole does not match its hash.
+  /// - Throws: ``BlobError/mismatch(expected:found:)`` if the whole does not match the hash.
   package func digest(chunkSize: Int64) throws(BlobError) -> FileDigest {
     let digest = try FileHasher.digest(of: file, chunkSize: chunkSize)
     guard digest.hash == upload.hash else {
@@ -34,7 +34,7 @@ package final class SpooledUpload: Sendable {
   package func remove() { unlink(path) }
 }
 
-/// The result of appending to an upload that goes elsewhere.
+/// The result of appending to an upload with a destination elsewhere.
 package enum Spooling: Sendable {
   /// So many bytes are here.
   case partial(Int64)
@@ -54,8 +54,8 @@ extension BlobDirectory {
     }
   }
 
-  /// Appends the next part of an upload as ``append(_:at:to:)`` does, and leaves the whole unchecked
-  /// where it is. Throws ``BlobError/busy`` if another caller is at the upload.
+  /// Appends the next part of an upload as ``append(_:at:to:)`` does, and leaves the whole
+  /// unchecked where it is. Throws ``BlobError/busy`` if another caller is at the upload.
   package func spool(
     _ bytes: [UInt8], at offset: Int64, to upload: Upload
   ) throws(BlobError) -> Spooling {

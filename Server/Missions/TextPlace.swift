@@ -10,7 +10,7 @@ package struct TextPlace: Sendable, Equatable, CustomStringConvertible {
     let before = text.prefix(max(0, offset))
     line = 1 + before.count { $0 == 0x0A }
     let start = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
-    // A byte that continues a character begins none.
+    // A continuation byte of a character begins none.
     column = 1 + before[start...].count { $0 & 0xC0 != 0x80 }
   }
 

@@ -5,7 +5,7 @@ import Foundation
 package struct AWSCredentials: Sendable, Equatable {
   package var accessKey: String
   package var secretKey: String
-  /// For keys that expire.
+  /// For temporary keys.
   package var sessionToken: String?
 
   package init(accessKey: String, secretKey: String, sessionToken: String? = nil) {

@@ -39,8 +39,8 @@ package struct AWSSignature: Sendable {
     (self.credentials, self.region, self.service) = (credentials, region, service)
   }
 
-  /// Returns the fields to send besides those of the request: `Authorization` and those that it
-  /// covers, without `Host`.
+  /// Returns the fields to send besides those of the request: `Authorization` and the fields signed
+  /// by it, without `Host`.
   ///
   /// - Parameters:
   ///   - payloadHash: The SHA-256 of the body in hexadecimal digits.
@@ -66,8 +66,8 @@ package struct AWSSignature: Sendable {
     return added
   }
 
-  /// Returns the query of an address that gives a request's answer to anybody who has it, for a
-  /// while.
+  /// Returns the query of an address that gives a request's answer to everybody with the address,
+  /// for a while.
   ///
   /// - Parameters:
   ///   - time: Seconds since 1970.

@@ -5,16 +5,16 @@ import FerryProtocol
 import FerryTransport
 import Foundation
 
-/// Missions' content in an S3-compatible store, below a prefix and as a directory has it:
+/// Missions' content in an S3-compatible store, below a prefix and with the names of a directory:
 /// `ab/cd/abcd…`. Any number of nodes may share it.
 ///
-/// The parts of an upload are objects of the bucket, so that each node may take each part. The node
-/// that takes the last part copies the whole into its own directory and checks the hash. Then it sends
-/// the content to its place.
+/// The parts of an upload are objects of the bucket, so each node may take each part. The node with
+/// the last part copies the whole into its own directory and checks the hash. Then it sends the
+/// content to its place.
 package final class ObjectContent: ContentStore {
   private static let looksAtOnce = 16
   private static let filesAtOnce = 4
-  /// How long an address for a download is valid, in seconds. A download that has begun goes on.
+  /// The validity of an address for a download, in seconds. A download in progress goes on.
   private static let addressValidity = 900
 
   package let local: BlobThreads
@@ -27,9 +27,9 @@ package final class ObjectContent: ContentStore {
   package var client: ObjectStoreClient { files.client }
 
   /// - Parameters:
-  ///   - local: The directory for contents while they are checked, and for this machine's locks.
+  ///   - local: The directory for contents during their check, and for this machine's locks.
   ///   - redirects: Whether devices fetch content from the store itself.
-  ///   - uncheckedMax: Bytes of parts that a space may send between two checks of its quota.
+  ///   - uncheckedMax: Bytes of parts that a space may send between two checks of the quota.
   package init(
     _ files: ObjectFiles, local: BlobThreads, redirects: Bool = false,
     uncheckedMax: Int64 = 256 << 20
@@ -47,7 +47,7 @@ package final class ObjectContent: ContentStore {
 
   func key(of hash: ContentHash) -> String { client.settings.prefix + name(of: hash) }
 
-  /// Returns the content of a key; `nil` for objects that are not content.
+  /// Returns the content of a key; `nil` for other objects.
   func hash(ofKey key: String) -> ContentHash? {
     guard let hash = key.words(at: "/").last.flatMap({ ContentHash(String($0)) }) else {
       return nil
@@ -142,7 +142,7 @@ package final class ObjectContent: ContentStore {
     try await staged.offset(owner: owner, hash)
   }
 
-  /// Checks the whole of an upload, and sends it to the store. Returns its size.
+  /// Checks the whole of an upload, and sends it to the store. Returns the size.
   private func finish(
     _ spooled: SpooledUpload, of upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Int64 {

@@ -3,9 +3,9 @@ import FerryPlatform
 import FerryProtocol
 import FerryTransport
 
-/// Files as the objects of one bucket, below its prefix and by their names. Failures are those of content.
+/// Files as the objects of one bucket, below a prefix and by name. Failures are those of content.
 package struct ObjectFiles: Sendable {
-  /// Bytes of a part, and of the largest object that is sent whole.
+  /// Bytes of a part, and of the largest object sent whole.
   package static let partBytesStandard: Int64 = 16 << 20
   /// Parts of one object.
   private static let partsMax: Int64 = 9_000
@@ -45,8 +45,8 @@ package struct ObjectFiles: Sendable {
     }
   }
 
-  /// Opens a range of a file of `size` bytes. Throws ``BlobError/missing(place:)`` if there is none with this
-  /// size.
+  /// Opens a range of a file of `size` bytes. Throws ``BlobError/missing(place:)`` if there is none
+  /// with this size.
   package func read(
     _ name: String, _ range: Range<Int64>, of size: Int64
   ) async throws(BlobError) -> ContentReader {
@@ -77,7 +77,8 @@ package struct ObjectFiles: Sendable {
     var modifiedAt: Int64
   }
 
-  /// Returns the first `count` files whose names begin with `beginning`, from the one after `name` on.
+  /// Returns the first `count` files whose names begin with `beginning`, from the one after `name`
+  /// on.
   func first(
     _ count: Int, below beginning: String, after name: String?
   ) async throws(BlobError) -> [Listed] {
@@ -86,7 +87,7 @@ package struct ObjectFiles: Sendable {
     }.prefix(count).compactMap { listed($0, below: beginning) }
   }
 
-  /// Returns an entry of a list; `nil` for one that was not asked for.
+  /// Returns an entry of a list; `nil` for one that was not requested.
   private func listed(_ entry: ObjectStoreClient.Entry, below beginning: String) -> Listed? {
     guard entry.key.begins(with: key(beginning)) else { return nil }
     let name = String(entry.key.dropFirst(client.settings.prefix.count))
@@ -124,7 +125,7 @@ package struct ObjectFiles: Sendable {
     }
   }
 
-  /// Sends a file. The store checks its hashes.
+  /// Sends a file. The store checks the hashes.
   ///
   /// - Parameter digest: With the hashes of chunks of ``chunkSize(for:)``.
   package func put(
@@ -149,7 +150,7 @@ package struct ObjectFiles: Sendable {
     return bytes
   }
 
-  /// Calls the store, and throws its errors as those of content.
+  /// Calls the store, and throws the errors as those of content.
   func asking<Answer: Sendable>(
     _ body: (ObjectStoreClient) async throws(ObjectStoreError) -> Answer
   ) async throws(BlobError) -> Answer {
@@ -163,7 +164,7 @@ package struct ObjectFiles: Sendable {
   }
 }
 
-/// A body that one reader reads part by part.
+/// A body for one reader, part by part.
 private actor BodyParts {
   private var iterator: TransportBody.Iterator?
 

@@ -4,10 +4,10 @@ import Foundation
 
 // Large objects, which are sent in parts and are visible when the last one is there.
 extension ObjectStoreClient {
-  /// Parts that are sent at once.
+  /// Parts sent at once.
   private static let partsAtOnce = 4
 
-  /// Keeps a large file's content as an object. A failure leaves nothing.
+  /// Stores a large file's content as an object. A failure leaves nothing.
   ///
   /// - Parameters:
   ///   - hashes: The SHA-256 of each part.

@@ -64,12 +64,12 @@ extension ObjectStoreClient {
     }
   }
 
-  /// Keeps bytes as an object.
+  /// Stores bytes as an object.
   func put(_ bytes: [UInt8], as key: String) async throws(ObjectStoreError) {
     try await put(.bytes(bytes), hash: SHA256.digest(of: bytes), as: key)
   }
 
-  /// Keeps a file's content as an object. The store checks the hash.
+  /// Stores a file's content as an object. The store checks the hash.
   func put(
     file path: String, size: Int64, hash: [UInt8], as key: String
   ) async throws(ObjectStoreError) {
@@ -107,10 +107,10 @@ extension ObjectStoreClient {
     var modifiedAt: Int64
   }
 
-  /// Returns objects below the prefix in the order of their keys, from the one after `key` on, and
-  /// the key after which the list goes on; `nil` at its end.
+  /// Returns objects below the prefix in the order of their keys, from the one after `key` on. Also
+  /// returns the key at which the list continues; `nil` at the end.
   ///
-  /// - Parameter beginning: the text with which their names below the prefix begin.
+  /// - Parameter beginning: the beginning of the names below the prefix.
   func list(
     below beginning: String = "", after key: String?, limit: Int = 1_000
   ) async throws(ObjectStoreError) -> (entries: [Entry], next: String?) {
@@ -137,7 +137,7 @@ extension ObjectStoreClient {
       if last.map({ $0.utf8.lexicographicallyPrecedes(key.utf8) }) ?? true { last = key }
     }
     guard list.text(of: "IsTruncated") == "true" else { return (entries, nil) }
-    // A list that does not go on would be read for ever.
+    // A list without progress would be read for ever.
     guard let last, last != key else { throw .malformed("the store's list does not go on") }
     return (entries, last)
   }

@@ -8,7 +8,7 @@ struct ObjectStoreRequest: Sendable {
   enum Payload: Sendable {
     case none
     case bytes([UInt8])
-    /// A part of a file, with its SHA-256.
+    /// A part of a file, with a SHA-256.
     case file(FileSlice, hash: [UInt8], count: Int64)
   }
 
@@ -19,9 +19,9 @@ struct ObjectStoreRequest: Sendable {
   /// Fields to sign.
   var headers: [(name: String, value: String)] = []
   var payload = Payload.none
-  /// Bytes of an answer that is read into memory.
+  /// Bytes of an answer in memory.
   var responseLimit = 16 << 20
-  /// The element that the answer is: an error may come after the status. `nil` for any content.
+  /// The element of the answer: an error may come after the status. `nil` for any content.
   var answerName: String?
 
   init(
@@ -31,7 +31,7 @@ struct ObjectStoreRequest: Sendable {
   }
 }
 
-/// Requests to one bucket: signed, and sent again after a failure that may pass. All of them may be
+/// Requests to one bucket: signed, and sent again after a temporary failure. All of them may be
 /// sent twice.
 package final class ObjectStoreClient: Sendable {
   package let settings: ObjectStoreSettings
@@ -41,7 +41,7 @@ package final class ObjectStoreClient: Sendable {
   private let sleep: @Sendable (Duration) async throws -> Void
   private let known: Mutex<AWSCredentials>
 
-  /// How long a silence may take.
+  /// The longest silence.
   private static let silence = Duration.seconds(30)
   /// The lowest rate at which content is sent, in bytes a second.
   private static let rateMin: Int64 = 64 << 10
@@ -64,9 +64,9 @@ package final class ObjectStoreClient: Sendable {
     _ = try await list(after: nil, limit: 1)
   }
 
-  /// Returns an address at which anybody can read an object for a while.
+  /// Returns an address at which everybody can read an object for a while.
   ///
-  /// It reads the key again, because nothing reports a refusal of the address. If that fails, the
+  /// It reads the key again, because nothing reports a refusal of the address. If this fails, the
   /// last key stays.
   func address(of key: String, validity: Int) -> String {
     let new = try? source.credentials()

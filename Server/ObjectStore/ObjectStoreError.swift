@@ -4,7 +4,7 @@ package enum ObjectStoreError: Error, Sendable, Equatable, CustomStringConvertib
   case configuration(String)
   /// There was no answer, or only a part of one.
   case unreachable(String, isTransient: Bool)
-  /// The store answered with an error of its own.
+  /// The store answered with an error.
   case refused(status: Int, code: String, message: String)
   /// The answer is not one of an S3-compatible store.
   case malformed(String)
@@ -28,7 +28,7 @@ package enum ObjectStoreError: Error, Sendable, Equatable, CustomStringConvertib
     }
   }
 
-  /// Whether the same request may succeed in a moment.
+  /// True if the same request may succeed in a moment.
   var isTransient: Bool {
     switch self {
     case .unreachable(_, let isTransient): isTransient
@@ -39,8 +39,8 @@ package enum ObjectStoreError: Error, Sendable, Equatable, CustomStringConvertib
     }
   }
 
-  /// Whether another key may succeed. A key that has expired is refused with status 400; the answer
-  /// to HEAD has no code.
+  /// True if another key may succeed. An expired key is refused with status 400; the answer to HEAD
+  /// has no code.
   var isAboutKey: Bool {
     guard case .refused(let status, let code, _) = self else { return false }
     return [401, 403].contains(status) || ["ExpiredToken", "InvalidToken"].contains(code)

@@ -4,9 +4,9 @@ import FerryTransport
 /// The place of content in an S3-compatible store: `s3://BUCKET/PREFIX` at an endpoint.
 package struct ObjectStoreSettings: Sendable, Equatable, CustomStringConvertible {
   package let bucket: String
-  /// Empty, or with a slash at its end.
+  /// Empty, or with a slash at the end.
   package let prefix: String
-  /// `https://HOST:PORT`, without a slash at its end.
+  /// `https://HOST:PORT`, without a slash at the end.
   package let endpoint: String
   package let region: String
   /// The endpoint's host, with the port unless it is the scheme's own.
@@ -14,7 +14,7 @@ package struct ObjectStoreSettings: Sendable, Equatable, CustomStringConvertible
 
   /// - Parameters:
   ///   - url: `s3://BUCKET` or `s3://BUCKET/PREFIX`.
-  ///   - endpoint: The store's address; `nil` for that of Amazon in the region.
+  ///   - endpoint: The store's address; `nil` for Amazon's in the region.
   package init(
     _ url: String, endpoint: String?, region: String
   ) throws(ObjectStoreError) {

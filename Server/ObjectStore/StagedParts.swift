@@ -2,16 +2,16 @@ import FerryProtocol
 
 /// The parts of an upload by their ends; pure.
 struct StagedParts: Sendable, Equatable {
-  /// Bytes of the part that ends at each place.
+  /// Bytes of the part with each end.
   private var sizes: [Int64: Int64] = [:]
 
-  /// Adds a part. Ignores parts that are larger than a request.
+  /// Adds a part. Ignores parts larger than a request.
   mutating func add(_ end: Int64, size: Int64) {
     let most = Int64(Limits.standard.messageBytes)
     if (1...most).contains(size) && size <= end { sizes[end] = size }
   }
 
-  /// The greatest end that parts without a gap reach from the beginning.
+  /// The greatest end of parts without a gap from the beginning.
   var reached: Int64 {
     var ends: Set<Int64> = [0]
     for (end, size) in sizes.sorted(by: { $0.key < $1.key }) where ends.contains(end - size) {
@@ -20,10 +20,10 @@ struct StagedParts: Sendable, Equatable {
     return ends.max() ?? 0
   }
 
-  /// Returns the ends of the parts that end after a place.
+  /// Returns the ends of the parts after a place.
   func ends(after place: Int64) -> [Int64] { sizes.keys.filter { $0 > place }.sorted() }
 
-  /// Returns the ends of parts that make up the bytes up to `end`, in order; `nil` if one is missing.
+  /// Returns the ends of the parts for the bytes up to `end`, in order; `nil` if one is missing.
   func chain(to end: Int64) -> [Int64]? {
     var (ends, place) = ([Int64](), end)
     while place > 0 {
@@ -37,8 +37,8 @@ struct StagedParts: Sendable, Equatable {
 
 /// The bytes of the parts of an owner's unfinished uploads; pure.
 struct StagedUse: Sendable, Equatable {
-  /// The number of parts of which the bytes count. Each further part counts as 64 KiB at least. Otherwise
-  /// an owner could store any number of tiny parts.
+  /// The number of parts of which the bytes count. Each further part counts as 64 KiB at least.
+  /// Otherwise an owner could store any number of tiny parts.
   static let freeParts = 1_000
   static let partBytes: Int64 = 64 << 10
 
@@ -53,7 +53,7 @@ struct StagedUse: Sendable, Equatable {
     if isOwn { own += bytes } else { others += bytes }
   }
 
-  /// Whether this upload of `total` bytes and the owner's others exceed a quota.
+  /// Returns `true` if this upload of `total` bytes and the owner's others exceed a quota.
   func exceeds(_ quota: Int64, total: Int64) -> Bool {
     let (sum, isHuge) = others.addingReportingOverflow(max(own, total))
     return isHuge || sum > quota

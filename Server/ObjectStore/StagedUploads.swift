@@ -3,19 +3,20 @@ import FerryPlatform
 import FerryProtocol
 import Synchronization
 
-/// Uploads whose parts are objects of the bucket until the whole is there. Each node may take each part.
+/// Uploads in the form of bucket objects, one for each part until the whole is there. Each node may
+/// take each part.
 ///
-/// The part that ends at byte 8,388,608 is `incoming/OWNER-HASH-TOTAL/0000000000008388608`. A part is
-/// stored if it begins where the present parts end, or if it repeats a present part. A concurrent removal
-/// may leave a gap, which the last part detects.
+/// The part up to byte 8,388,608 is `incoming/OWNER-HASH-TOTAL/0000000000008388608`. A part is
+/// stored if it begins at the end of the present parts, or if it repeats a present part. A
+/// concurrent removal may leave a gap, which the last part detects.
 final class StagedUploads: Sendable {
   private static let folder = "incoming/"
   private static let removalsAtOnce = 16
 
   private let files: ObjectFiles
-  /// Bytes that an owner may send between two checks of its quota.
+  /// Bytes that an owner may send between two checks of the quota.
   private let uncheckedMax: Int64
-  /// The bytes that each owner has sent to this node since the last check of its quota.
+  /// The bytes sent to this node by each owner since the last check of the quota.
   private let unchecked = Mutex<[String: Int64]>([:])
 
   init(files: ObjectFiles, uncheckedMax: Int64) {
@@ -35,7 +36,7 @@ final class StagedUploads: Sendable {
 
   // MARK: Taking parts
 
-  /// Keeps the next part, and returns the bytes that are here.
+  /// Stores the next part, and returns the present bytes.
   ///
   /// All of them may be here already, because a node was killed before it had put them together.
   ///
@@ -51,7 +52,7 @@ final class StagedUploads: Sendable {
       let reached = parts.reached
       if reached == upload.total || bytes.isEmpty && offset == reached { return reached }
       guard offset == reached, !isOver, end <= upload.total else { throw .wrongOffset(reached) }
-      // Parts behind a gap are the rest of an upload that ended.
+      // Parts behind a gap are the rest of an ended upload.
       await remove(parts.ends(after: reached).map { name(upload, endingAt: $0) })
     }
     try await checkQuota(of: upload, at: offset, adding: Int64(bytes.count))
@@ -59,11 +60,11 @@ final class StagedUploads: Sendable {
     return end
   }
 
-  /// Whether a part begins where the present parts end, or is one of them.
+  /// Returns `true` if a part begins where the present parts end, or is one of them.
   private func takes(
     _ part: Range<Int64>, of upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Bool {
-    // The part that ends where this one begins, and the next part in the list.
+    // The part right before this one, and the next part in the list.
     let place = part.lowerBound == 0 ? nil : name(upload, endingAt: part.lowerBound - 1)
     var near = try await files.first(2, below: name(upload), after: place).compactMap { listed in
       Place(listed.name).map { (end: $0.end, size: listed.size) }
@@ -76,8 +77,8 @@ final class StagedUploads: Sendable {
     return next.end == part.upperBound && next.size == part.upperBound - part.lowerBound
   }
 
-  /// Checks the quota with the first part of an upload, and each time that the owner has sent
-  /// ``uncheckedMax``.
+  /// Checks the quota with the first part of an upload, and after every ``uncheckedMax`` bytes of
+  /// the owner.
   private func checkQuota(
     of upload: BlobDirectory.Upload, at offset: Int64, adding count: Int64
   ) async throws(BlobError) {
@@ -105,7 +106,7 @@ final class StagedUploads: Sendable {
 
   // MARK: Reading parts
 
-  /// Returns the bytes that are here of an owner's upload; 0 if none was begun.
+  /// Returns the present bytes of an owner's upload; 0 if none was begun.
   func offset(owner: String, _ hash: ContentHash) async throws(BlobError) -> Int64 {
     // The caller does not know how many bytes the whole has.
     var uploads: [Substring: StagedParts] = [:]
@@ -126,8 +127,8 @@ final class StagedUploads: Sendable {
 
   /// Copies the whole into a file of this machine.
   ///
-  /// - Throws: ``BlobError/busy`` if this node already copies the upload, or if parts are missing because
-  ///   another node has completed or dropped it.
+  /// - Throws: ``BlobError/busy`` if this node already copies the upload, or if parts are missing
+  ///   because another node has completed or dropped it.
   func collect(
     _ upload: BlobDirectory.Upload, into local: BlobThreads
   ) async throws(BlobError) -> SpooledUpload {
@@ -157,7 +158,7 @@ final class StagedUploads: Sendable {
   /// Removes the parts of an upload.
   func remove(_ upload: BlobDirectory.Upload) async {
     var names: [String] = []
-    // Parts that stay, because the store fails, expire.
+    // Parts that stay after a failure of the store expire.
     try? await files.forEach(below: name(upload)) { names.append($0.name) }
     await remove(names)
   }
@@ -208,12 +209,12 @@ final class StagedUploads: Sendable {
     var newest: Int64 = .min
   }
 
-  /// The place of a part, from its name.
+  /// The place of a part, from the name.
   private struct Place {
     let upload: Substring
     let end: Int64
 
-    /// Fails for names that are no part's.
+    /// Fails for other names than those of parts.
     init?(_ name: String) {
       let folders = name.parts(at: "/")
       guard folders.count == 3, let end = Int64(folders[2]), end > 0 else { return nil }

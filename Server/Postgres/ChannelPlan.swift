@@ -1,4 +1,4 @@
-/// The channels that a listener has to listen to, and those that it listens to; pure.
+/// The channels requested of a listener, and those in force; pure.
 ///
 /// Callers change the first while the listener's thread makes the second equal to it. Each change
 /// is a statement, so channels that come and go between two statements cost nothing.
@@ -14,7 +14,7 @@ struct ChannelPlan {
   }
 
   private var wanted: Set<String>
-  /// Channels that the present connection listens to.
+  /// Channels in force on the present connection.
   private(set) var inForce: Set<String> = []
 
   init(_ wanted: Set<String> = []) { self.wanted = wanted }
@@ -25,16 +25,16 @@ struct ChannelPlan {
   /// Reports whether the channel was wanted before.
   mutating func unlisten(from channel: String) -> Bool { wanted.remove(channel) != nil }
 
-  /// Notes that the connection was lost: its successor listens to nothing.
+  /// Records the loss of the connection: the next one begins without channels.
   mutating func disconnected() { inForce = [] }
 
-  /// The statements that are missing now.
+  /// The statements still to run.
   var changes: Changes {
     Changes(
       ended: inForce.subtracting(wanted).sorted(), begun: wanted.subtracting(inForce).sorted())
   }
 
-  /// Notes that the connection has run these statements.
+  /// Records that the connection has run these statements.
   mutating func made(_ changes: Changes) {
     inForce.subtract(changes.ended)
     inForce.formUnion(changes.begun)

@@ -5,15 +5,15 @@ import FerryPlatform
 struct ConnectionTarget: Sendable {
   /// A `postgres://` URL or libpq's `key=value` form. It may hold a password: never print it.
   let url: String
-  /// The servers that the URL names, in its order; empty if it names none.
+  /// The servers in the URL, in order; empty if it names none.
   let servers: [PostgresAddress]
   /// Which of several servers is used, in libpq's words.
   private let choice: String
   /// Options that override the URL's.
   private var overrides: [(String, String)] = []
 
-  /// In the order in which libpq reads them: the URL overrides earlier options. The seconds of
-  /// `connect_timeout` are for each server that the URL names.
+  /// In libpq's order: the URL overrides earlier options. The seconds of `connect_timeout` are for
+  /// each server in the URL.
   private static let before = [
     ("connect_timeout", "3"), ("fallback_application_name", "ferryd"),
     ("keepalives", "1"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
@@ -51,7 +51,7 @@ struct ConnectionTarget: Sendable {
   }
 
   /// Joins libpq's parallel lists; one port is for all servers. The lists of a wrong URL may have
-  /// different lengths: libpq reports that.
+  /// different lengths: libpq reports this.
   private static func servers(
     _ hosts: [String], _ addresses: [String], _ ports: [String]
   ) -> [PostgresAddress] {
@@ -64,7 +64,7 @@ struct ConnectionTarget: Sendable {
     }
   }
 
-  /// Returns a target for each server that the URL names, with the URL's other options.
+  /// A target for each server in the URL, with the URL's other options.
   var each: [ConnectionTarget] { servers.count > 1 ? servers.map(at) : [self] }
 
   /// Returns the same server as a connection has, and no other.
@@ -100,7 +100,7 @@ struct ConnectionTarget: Sendable {
     }
   }
 
-  /// Removes quotations from libpq's message that are of the URL's part with the password.
+  /// Removes quotations of the URL's part with the password from libpq's message.
   private static func redacted(_ reason: String, url: String) -> String {
     let secret = url.has("://") ? url[..<(url.last("@") ?? url.startIndex)] : url[...]
     let parts = reason.parts(at: "\"")

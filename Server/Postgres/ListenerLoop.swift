@@ -9,14 +9,14 @@ struct ListenerLoop {
 
   let target: ConnectionTarget
   let channels: PostgresChannels
-  /// SQL that runs first on each connection.
+  /// SQL to run first on each connection.
   let preparation: String?
-  /// How long one server may take to connect.
+  /// The longest time to connect to one server.
   let connectLimit: Duration
   let onEvent: @Sendable (PostgresListener.Event) -> Void
 
-  /// The silence after which the server is asked whether it lives, and the limit of that question.
-  /// A server that was frozen and replaced never closes its connections.
+  /// The silence before a check of the server, and the limit of this check. A server that was
+  /// frozen and replaced never closes connections.
   private static let silence = Duration.seconds(15)
   private static let answerLimit = Duration.seconds(5)
 
@@ -52,8 +52,8 @@ struct ListenerLoop {
     return true
   }
 
-  /// Connects to the first server that can be used. Each has a limit of its own: libpq would wait
-  /// for ever for one that hangs, and never ask the next.
+  /// Connects to the first usable server. Each has a separate limit: libpq would wait for ever for
+  /// a hanging one, and never ask the next.
   private func connect() throws -> PostgresConnection {
     var failure = ConnectionTarget.failure(nil)
     for server in target.each {
@@ -62,7 +62,7 @@ struct ListenerLoop {
     throw failure
   }
 
-  /// Connects without blocking, so that closing never waits for a network.
+  /// Connects without blocking, so closing never waits for a network.
   private func connect(to target: ConnectionTarget) throws -> PostgresConnection {
     guard let handle = target.withParameters({ PQconnectStartParams($0, $1, 1) }) else {
       throw ConnectionTarget.failure(nil)
@@ -89,7 +89,7 @@ struct ListenerLoop {
     return connection
   }
 
-  /// Makes the connection listen to the channels that are wanted now. Returns the new ones.
+  /// Makes the connection listen to the channels requested now. Returns the new ones.
   private func listen(_ connection: PostgresConnection) throws -> [String] {
     let changes = channels.changes
     for channel in changes.ended {

@@ -10,16 +10,16 @@ protocol PoolWork: Sendable {
   func fail(_ error: any Error)
 }
 
-/// The queue from which several threads take their work.
+/// The queue of work for several threads.
 ///
-/// A thread that has finished looks for more before it sleeps. So it is enough that each new piece
-/// of work wakes one thread: the last that fell asleep. Its memory is still in the processor's
-/// caches, and that of its PostgreSQL session as well.
+/// A thread without work looks for more before it sleeps. So it is enough that each new piece of
+/// work wakes one thread: the last that fell asleep. Its memory is still in the processor's caches,
+/// and that of its PostgreSQL session as well.
 final class PoolQueue: Sendable {
   private struct State {
     var schedule: PoolSchedule<any PoolWork>
     var isClosed = false
-    /// Threads that sleep.
+    /// Sleeping threads.
     var sleepers: [DispatchSemaphore] = []
     var watch = Watch.none
 
@@ -29,12 +29,12 @@ final class PoolQueue: Sendable {
     }
   }
 
-  /// The state of the thread that ends work which has waited for too long. While work comes and
-  /// goes, it looks from time to time, so that not each piece of work has to wake it.
+  /// The state of the thread that ends work after too long a wait. While work comes and goes, it
+  /// looks from time to time, so not each piece of work has to wake it.
   private enum Watch {
     /// Sleeps until it is woken.
     case none
-    /// Looks again in time for work that comes now.
+    /// Looks again in time for new work from now on.
     case set(hasNews: Bool)
   }
 
@@ -48,13 +48,13 @@ final class PoolQueue: Sendable {
     state = Mutex(State(schedule: PoolSchedule(connections: connections, shares: shares)))
   }
 
-  /// Work that waits for a connection.
+  /// Work in the queue for a connection.
   var waitingCount: Int { state.withLock { $0.schedule.waitingCount } }
 
   private var now: Duration { .now - start }
 
-  /// Fails the job at once if the queue is closed. If the queue is full, a job of the user with most
-  /// jobs fails.
+  /// Fails the job at once if the queue is closed. If the queue is full, a job of the user with
+  /// most jobs fails.
   func push(_ job: any PoolWork, lane: PoolLane, flow: WorkFlow) {
     let (isClosed, refused, sleeper, isWatched) = state.withLock {
       state -> (Bool, (any PoolWork)?, DispatchSemaphore?, Bool) in
@@ -97,7 +97,7 @@ final class PoolQueue: Sendable {
     state.withLock { $0.schedule.finish(lane, flow) }
   }
 
-  /// Ends work that has waited for too long, until the queue is closed and empty.
+  /// Ends work after too long a wait, until the queue is closed and empty.
   func expire() {
     while true {
       let (late, end, isOver) = state.withLock { state in
@@ -117,8 +117,8 @@ final class PoolQueue: Sendable {
     }
   }
 
-  /// Returns when waiting work has to end, or work that comes from now on; `nil` if the thread may
-  /// sleep until it is woken.
+  /// Returns the time at which waiting work, or new work from now on, has to end; `nil` if the
+  /// thread may sleep until it is woken.
   private func nextLook(_ state: inout State) -> Duration? {
     if let deadline = state.schedule.nextDeadline { return deadline }
     if let patience, case .set(hasNews: true) = state.watch {

@@ -4,7 +4,7 @@ import FerryExecutors
 package enum PoolLane: Int, Sendable, CaseIterable {
   /// Checks of permissions: every request begins with one.
   case authentication
-  /// Writes that a user waits for.
+  /// Writes with a waiting user.
   case push
   /// Pages of changes, which may be many and large.
   case pull
@@ -12,23 +12,23 @@ package enum PoolLane: Int, Sendable, CaseIterable {
   case upkeep
 }
 
-/// How the connections of a pool are divided, and how much may wait for them.
+/// The division of a pool's connections, and the limits of waiting work.
 package struct PoolShares: Sendable, Equatable {
-  /// Connections that are kept free for a lane.
+  /// Connections reserved for a lane.
   package var reserved: [PoolLane: Int]
   /// Work that may wait in each lane.
   package var waitingMax: Int
-  /// How long it may wait; `nil` for as long as it takes.
+  /// The longest wait; `nil` for as long as it takes.
   package var patience: Duration?
-  /// Connections of a lane that no single user uses, so that another user's work begins at once.
+  /// Connections of a lane not available to a single user, so another user's work begins at once.
   package var others = 0
 
   /// All lanes wait in one line, for as long as it takes.
   package static let none = PoolShares(reserved: [:], waitingMax: .max, patience: nil)
 
-  /// Returns the shares of a server's pool. At least a quarter belongs to all lanes, so that each one
-  /// makes progress. A pool with fewer than four connections reserves none for authentication, and one
-  /// user may use all of them.
+  /// Returns the shares of a server's pool. At least a quarter belongs to all lanes, so each one
+  /// makes progress. A pool with fewer than four connections reserves none for authentication, and
+  /// one user may use all of them.
   package static func standard(connections: Int) -> PoolShares {
     PoolShares(
       reserved: [
@@ -39,11 +39,11 @@ package struct PoolShares: Sendable, Equatable {
   }
 }
 
-/// The schedule that picks the work for the next free connection; pure.
+/// The schedule of work for the next free connection; pure.
 ///
 /// In a lane the users take turns, then the spaces of a user, and the work of one space goes in the
-/// order of its arrival. A lane may always use its reserved connections, and any free one of the
-/// rest. If too much waits, the newest work of the user with most is refused.
+/// order of arrival. A lane may always use its reserved connections, and any free one of the rest.
+/// If too much waits, the newest work of the user with most is refused.
 struct PoolSchedule<Job> {
   private struct Entry {
     let job: Job
@@ -67,10 +67,10 @@ struct PoolSchedule<Job> {
     self.shares = shares
   }
 
-  /// Whether nothing waits.
+  /// True if nothing waits.
   var isEmpty: Bool { lines.allSatisfy { $0.waiting.isEmpty } }
 
-  /// Work that waits in all lanes.
+  /// Work in the queues of all lanes.
   var waitingCount: Int { lines.reduce(0) { $0 + $1.waiting.count } }
 
   /// When ``expire(now:)`` has something to do, if nothing happens before.
@@ -78,8 +78,8 @@ struct PoolSchedule<Job> {
     lines.flatMap { $0.waiting.heads }.compactMap(\.deadline).min()
   }
 
-  /// Adds work to a lane. Returns the work that has no room if too much waits: the new one, or one
-  /// of a user with more.
+  /// Adds work to a lane. Returns the work without room if too much waits: the new one, or one of a
+  /// user with more.
   mutating func add(_ job: Job, lane: PoolLane, flow: WorkFlow = .own, now: Duration) -> Job? {
     arrivals += 1
     let entry = Entry(
@@ -114,7 +114,7 @@ struct PoolSchedule<Job> {
     lines[lane.rawValue].running.end(flow.user)
   }
 
-  /// Removes and returns work that has waited for too long.
+  /// Removes and returns work after too long a wait.
   mutating func expire(now: Duration) -> [Job] {
     lines.indices.flatMap { index in
       lines[index].waiting.removeHeads { $0.deadline.map { $0 <= now } ?? false }.map(\.job)

@@ -41,7 +41,7 @@ package struct PostgresArray<Element: PostgresElement>: Sendable {
     count += 1
   }
 
-  /// Writes one value behind its length, which is known only afterwards.
+  /// Writes one value behind the length, which is known only afterwards.
   private mutating func appendValue(_ write: (inout [UInt8]) -> Void) {
     let start = bytes.count
     bytes.append(bigEndian: Int32(0))
@@ -78,7 +78,7 @@ extension PostgresArray where Element: FixedWidthInteger {
 }
 
 extension PostgresArray where Element == String {
-  /// Appends text from its UTF-8 without making a String; the server checks that it is UTF-8.
+  /// Appends text in UTF-8 without making a String; the server checks the UTF-8.
   package mutating func append(utf8 value: some Collection<UInt8>) {
     appendValue { $0.append(contentsOf: value) }
   }
@@ -89,7 +89,7 @@ extension PostgresArray where Element == String {
     appendValue { $0.append(contentsOf: value) }
   }
 
-  /// Appends text from its UTF-8 without making a String; the server checks that it is UTF-8.
+  /// Appends text in UTF-8 without making a String; the server checks the UTF-8.
   package mutating func append(utf8 value: [UInt8]) {
     appendValue { $0.append(contentsOf: value) }
   }
@@ -107,13 +107,13 @@ extension PostgresArray where Element == [UInt8] {
 }
 
 extension PostgresArray where Element == UUID {
-  /// Appends an id from its 16 raw bytes.
+  /// Appends an id of 16 raw bytes.
   package mutating func append(uuidBytes value: some Collection<UInt8>) {
     precondition(value.count == 16, "a uuid has 16 bytes, not \(value.count)")
     appendValue { $0.append(contentsOf: value) }
   }
 
-  /// Appends an id from its two halves, most significant first.
+  /// Appends an id of two halves, most significant first.
   package mutating func append(high: UInt64, low: UInt64) {
     bytes.append(bigEndian: Int32(16))
     bytes.append(bigEndian: high)

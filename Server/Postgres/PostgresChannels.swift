@@ -17,16 +17,17 @@ package final class PostgresChannels: Sendable {
     wakePipe = try WakePipe()
   }
 
-  /// The channels that the present connection listens to.
+  /// The number of channels in force on the present connection.
   package var countInForce: Int { state.withLock { $0.plan.inForce.count } }
 
-  /// Begins to listen. ``PostgresListener/Event/listening(_:)`` names the channel when notifications
-  /// arrive; the caller reads the state then. It has no effect if the channel is listened to.
+  /// Begins to listen. ``PostgresListener/Event/listening(_:)`` names the channel when
+  /// notifications arrive; the caller reads the state then. It has no effect if the channel is
+  /// listened to.
   package func listen(to channel: String) {
     if state.withLock({ $0.plan.listen(to: channel) }) { wakePipe.wake() }
   }
 
-  /// Ends listening; notifications that are under way still arrive.
+  /// Ends listening; notifications under way still arrive.
   package func unlisten(from channel: String) {
     if state.withLock({ $0.plan.unlisten(from: channel) }) { wakePipe.wake() }
   }

@@ -132,7 +132,7 @@ extension PostgresConnection {
     return results
   }
 
-  /// Takes over one result; returns it if the caller is to see it.
+  /// Takes over one result; returns it if it is for the caller.
   private func accept(
     _ result: OpaquePointer, as expectation: Expected, mayCommit: Bool
   ) throws(PostgresError) -> PostgresRows? {
@@ -173,7 +173,7 @@ extension PostgresConnection {
       switch PQresultStatus(result) {
       case PGRES_PIPELINE_SYNC: isSynchronised = true
       case PGRES_PIPELINE_ABORTED: break
-      // A commit that fails, for example on a deferred constraint, is reported here.
+      // A failed commit, for example on a deferred constraint, is reported here.
       default: firstError = firstError ?? failure(result, mayCommit: mayCommit)
       }
     }

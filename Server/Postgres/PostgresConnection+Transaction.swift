@@ -1,4 +1,4 @@
-/// How much of others' concurrent work a transaction sees (PostgreSQL manual, chapter 13.2).
+/// The view of a transaction on others' concurrent work (PostgreSQL manual, chapter 13.2).
 package enum PostgresIsolation: String, Sendable {
   case readCommitted = "BEGIN ISOLATION LEVEL READ COMMITTED"
   case repeatableRead = "BEGIN ISOLATION LEVEL REPEATABLE READ"
@@ -9,7 +9,7 @@ package enum PostgresIsolation: String, Sendable {
 extension PostgresConnection {
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
   ///
-  /// BEGIN costs no round trip of its own: it goes out with the first statement. COMMIT costs one,
+  /// BEGIN costs no separate round trip: it goes out with the first statement. COMMIT costs one,
   /// unless the last pipeline calls `commit()`. Transactions do not nest.
   package func transaction<T>(
     _ isolation: PostgresIsolation = .readCommitted, _ body: (PostgresConnection) throws -> T

@@ -1,22 +1,22 @@
 import CFerryPostgres
 import Foundation
 
-/// The time that a connection waits for an answer, before the work is given up.
+/// The time for which a connection waits for an answer, before the work is given up.
 ///
-/// A server that hangs (SIGSTOP, a frozen machine or disk) keeps its connections: neither an error
-/// nor TCP reports it.
+/// A hanging server (SIGSTOP, a frozen machine or disk) keeps the connections open: neither an
+/// error nor TCP reports it.
 struct PostgresPatience: Sendable {
   /// The longest silence in an answer; `nil` waits for ever.
   var limit: Duration?
-  /// The silence after which the server is asked whether it lives, and the limit of that question.
+  /// The silence before a check of the server, and the limit of this check.
   var doubt = Duration.seconds(2)
-  /// Asks on another connection; `nil` assumes that the server lives.
+  /// Asks on another connection; `nil` assumes a living server.
   var pulse: PostgresPulse?
 }
 
 extension PostgresConnection {
-  /// Runs work whose statements may be silent for long. A server that does not answer at all is
-  /// still given up, if the pool checks that.
+  /// Runs work with statements that may be silent for long. A server without any answer is still
+  /// given up, if the pool checks it.
   package func withoutAnswerLimit<Value>(
     _ body: (PostgresConnection) throws -> Value
   ) rethrows -> Value {

@@ -4,13 +4,13 @@ import Foundation
 /// A connection. Every call blocks until the server has answered. So it belongs on a separate
 /// thread (`PostgresPool` gives it one) and never on Swift's cooperative pool.
 package final class PostgresConnection {
-  /// The statement that was sent under a name on this connection.
+  /// The statement sent under a name on this connection.
   struct Prepared {
     var sql: String
     var types: [PostgresType]
   }
 
-  /// How far the transaction of `transaction(_:_:)` has come.
+  /// The progress of the transaction of `transaction(_:_:)`.
   enum TransactionState: Equatable {
     case none
     /// BEGIN goes out with the first statement.
@@ -23,20 +23,20 @@ package final class PostgresConnection {
   let handle: OpaquePointer
   var prepared: [String: Prepared] = [:]
   var transactionState = TransactionState.none
-  /// The connection is broken, or its prepared statements are out of date: not to be used again.
+  /// The connection is broken, or the prepared statements are out of date: not to be used again.
   var isStale = false
-  /// Whether libpq has had large values in its buffers, which never become smaller. Such a connection
-  /// is closed after its work.
+  /// True if libpq has had large values in the buffers, which never become smaller. Such a
+  /// connection is closed after the work.
   var hasLargeBuffers = false
-  /// Settings that go with each transaction; `nil` if the session keeps them.
+  /// Settings sent with each transaction; `nil` if the session keeps them.
   private(set) var transactionSettings: PostgresSettings?
-  /// Whether the session keeps prepared statements for this connection.
+  /// True if the session keeps prepared statements for this connection.
   let keepsStatements: Bool
-  /// How long an answer is waited for.
+  /// The time to wait for an answer.
   var patience = PostgresPatience()
   /// Observes the work of the present caller; `nil` for no observation.
   package var observer: PostgresObserver?
-  /// Whether an answer did not come in time, so that its work was given up.
+  /// True if an answer did not come in time, so the work was given up.
   var hasGivenUp = false
 
   /// Connects. Throws `invalidURL` or `connectionFailed`, or the error of a wrong setting.
@@ -60,7 +60,7 @@ package final class PostgresConnection {
     }
   }
 
-  /// Takes over a handle whose connecting has ended, with success or failure.
+  /// Takes over a handle after the end of connecting, with success or failure.
   init(owning handle: OpaquePointer?, sharing: PostgresSharing = .session) throws(PostgresError) {
     keepsStatements = sharing == .session
     guard let handle, PQstatus(handle) == CONNECTION_OK else {
@@ -75,7 +75,7 @@ package final class PostgresConnection {
 
   deinit { PQfinish(handle) }
 
-  /// Whether the server reports that it takes no writes; `false` if it reports nothing (before
+  /// True if the server reports that it takes no writes; `false` if it reports nothing (before
   /// PostgreSQL 14). It reports both settings unasked, also when they change.
   package var isReadOnly: Bool {
     isOn("in_hot_standby") || isOn("default_transaction_read_only")
@@ -86,7 +86,7 @@ package final class PostgresConnection {
     return String(cString: value) == "on"
   }
 
-  /// The server process that serves this connection, as in `pg_stat_activity`.
+  /// The server process of this connection, as in `pg_stat_activity`.
   package var backendProcessID: Int32 { PQbackendPID(handle) }
 
   /// Changes settings of the session, for all later work.
@@ -96,7 +96,7 @@ package final class PostgresConnection {
 
   /// Runs one or several statements without parameters, as text, and drops their rows.
   ///
-  /// Several statements are one transaction unless they contain its commands.
+  /// Several statements are one transaction unless they contain transaction commands.
   package func execute(_ sql: String) throws(PostgresError) {
     precondition(transactionState != .ended, "the transaction has been committed")
     if case .toBegin(let begin) = transactionState {
@@ -128,7 +128,7 @@ package final class PostgresConnection {
     return rows
   }
 
-  /// Runs the statements that `build` queues in one round trip and returns a result for each `add`.
+  /// Runs the statements queued by `build` in one round trip and returns a result for each `add`.
   ///
   /// Outside a transaction the statements are one: all commit, or none. On an error the first one
   /// is thrown after the pipeline is drained; the connection stays usable.
@@ -159,7 +159,7 @@ package final class PostgresConnection {
     if let firstError { throw firstError }
   }
 
-  /// Returns the error of a failed result; its kind depends on whether the connection has survived.
+  /// Returns the error of a failed result; the kind depends on whether the connection has survived.
   func failure(_ result: OpaquePointer, mayCommit: Bool) -> PostgresError {
     var error = PostgresError(.server, result: result)
     // After FATAL the server closes the connection, though libpq has not seen it yet.
@@ -174,7 +174,7 @@ package final class PostgresConnection {
     return error
   }
 
-  /// Returns the error of a call that left no result.
+  /// Returns the error of a call without a result.
   func failure(mayCommit: Bool) -> PostgresError {
     let reason = oneLine(PQerrorMessage(handle))
     var error =
@@ -185,7 +185,7 @@ package final class PostgresConnection {
     return error
   }
 
-  /// Returns the error of a connection that broke in the middle of work; it cannot be used again.
+  /// Returns the error of a connection broken in the middle of work; it cannot be used again.
   func broken(mayCommit: Bool) -> PostgresError {
     isStale = true
     return failure(mayCommit: mayCommit)
@@ -193,7 +193,7 @@ package final class PostgresConnection {
 }
 
 extension PostgresConnection {
-  /// Whether the connection can take work. On an idle one there is nothing to read, unless the
+  /// True if the connection can take work. On an idle one there is nothing to read, unless the
   /// server ends it; a rare notice costs a new connection.
   var isUsable: Bool {
     guard !isStale, PQstatus(handle) == CONNECTION_OK else { return false }
@@ -202,7 +202,7 @@ extension PostgresConnection {
     return poll(&descriptor, 1, 0) == 0
   }
 
-  /// Ends a transaction that was left open, so that the next user starts clean.
+  /// Ends an open transaction, so the next user starts clean.
   func reset() {
     transactionState = .none
     observer = nil

@@ -11,15 +11,15 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
     case connectionFailed
     /// The connection broke while in use; see `mayHaveCommitted`.
     case connectionLost
-    /// The server did not answer in time, and its connection was given up; see `mayHaveCommitted`.
+    /// The server did not answer in time, and the connection was given up; see `mayHaveCommitted`.
     case noAnswer
-    /// The server takes no writes: a standby, or one that is set to read only.
+    /// The server takes no writes: a standby, or one set to read only.
     case readOnly
     /// All connections of the pool were in use for too long, or too much waits for them.
     case busy
     /// The server refused a statement and the connection is still good.
     case server
-    /// The server's answer has not the shape that was asked for.
+    /// The server's answer has another shape than expected.
     case unexpectedResult
     /// The pool was closed before the work could start.
     case poolClosed

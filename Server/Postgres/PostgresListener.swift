@@ -1,6 +1,6 @@
-/// A listener for NOTIFY on its own connection and thread, which connects again when it breaks.
+/// A listener for NOTIFY on a separate connection and thread. It connects again after a break.
 package final class PostgresListener: Sendable {
-  /// The listener's events, in order, on its thread.
+  /// The listener's events, in order, on the listener's thread.
   package enum Event: Sendable, Equatable {
     /// These channels are listened to from now on, besides earlier ones of the same connection. The
     /// first event of a connection names all channels. Notifications from before, at the start or
@@ -18,10 +18,10 @@ package final class PostgresListener: Sendable {
   ///
   /// - Parameters:
   ///   - channels: Of this listener alone.
-  ///   - preparation: SQL that runs first on each connection.
+  ///   - preparation: SQL to run first on each connection.
   ///   - retryDelay: the pause after a first failure, doubled with each further one.
   ///   - retryDelayMax: the longest pause.
-  ///   - connectLimit: how long each server of the URL may take to connect.
+  ///   - connectLimit: the longest time to connect to each server of the URL.
   ///   - onEvent: called on the listener's thread; it must not block for long.
   package init(
     url: String, channels: PostgresChannels, preparation: String? = nil,

@@ -17,7 +17,7 @@ package struct PostgresParameters: Sendable, ExpressibleByArrayLiteral {
   private(set) var types: [PostgresType] = []
 
   package init() {
-    // One byte in front, so that an empty value too has an address; only NULL has none.
+    // One byte in front, so an empty value too has an address; only NULL has none.
     bytes = [0]
   }
 
@@ -61,7 +61,7 @@ package struct PostgresParameters: Sendable, ExpressibleByArrayLiteral {
     append(type: E.postgresArrayType, isNull: false) { array.encode(into: &$0) }
   }
 
-  /// Appends text from its UTF-8 without making a String.
+  /// Appends text in UTF-8 without making a String.
   package mutating func append(utf8 value: some Collection<UInt8>) {
     append(type: .text, isNull: false) { $0.append(contentsOf: value) }
   }
@@ -71,7 +71,7 @@ package struct PostgresParameters: Sendable, ExpressibleByArrayLiteral {
     append(type: .bytea, isNull: false) { $0.append(contentsOf: value) }
   }
 
-  /// Appends a uuid from its 16 raw bytes.
+  /// Appends a uuid of 16 raw bytes.
   package mutating func append(uuidBytes value: some Collection<UInt8>) {
     precondition(value.count == 16, "a uuid has 16 bytes, not \(value.count)")
     append(type: .uuid, isNull: false) { $0.append(contentsOf: value) }
@@ -103,7 +103,7 @@ package struct PostgresParameters: Sendable, ExpressibleByArrayLiteral {
   }
 }
 
-/// One parameter, for writing a few in a literal; nil becomes a NULL of that type.
+/// One parameter, for writing a few in a literal; nil becomes a NULL of this type.
 package enum PostgresValue: Sendable {
   case int8(Int64?)
   case int4(Int32?)
@@ -115,7 +115,7 @@ package enum PostgresValue: Sendable {
   case uuid(UUID?)
   /// Microseconds since 1970-01-01 00:00 UTC.
   case timestamptz(Int64?)
-  /// An array that is encoded already; write `.array(…)`.
+  /// An encoded array; write `.array(…)`.
   case encodedArray(PostgresType, [UInt8]?)
 
   package static func array<E>(_ array: consuming PostgresArray<E>) -> PostgresValue {

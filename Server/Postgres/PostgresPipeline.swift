@@ -17,7 +17,7 @@ package struct PostgresPipeline: Sendable {
     return pipeline
   }
 
-  /// Queues a statement; returns its index among the results.
+  /// Queues a statement; returns the index among the results.
   @discardableResult
   package mutating func add(
     _ statement: PostgresStatement, _ parameters: PostgresParameters = []
@@ -27,7 +27,7 @@ package struct PostgresPipeline: Sendable {
     return commands.count - 1
   }
 
-  /// Whether SQL that was made for one use contains U+0000: libpq would cut it there.
+  /// True if SQL for one use contains U+0000: libpq would cut it there.
   var hasZeroByte: Bool {
     commands.contains { $0.statement.name.isEmpty && $0.statement.sql.utf8.contains(0) }
   }

@@ -3,34 +3,33 @@ import FerryExecutors
 
 /// A pool of a fixed number of connections, each with its own thread.
 ///
-/// The users of the server take turns, each lane for itself (see ``PoolShares`` and `WorkFlow`).
-/// Connections are
-/// opened when first needed and replaced when broken. Work on a broken connection is not repeated
-/// (see `PostgresError`).
+/// The users of the server take turns, in each lane separately (see ``PoolShares`` and `WorkFlow`).
+/// Connections are opened when first needed and replaced when broken. Work on a broken connection
+/// is not repeated (see `PostgresError`).
 package final class PostgresPool: Sendable {
   /// The behaviour of a pool if a server is slow, hangs or takes no writes.
   package struct Options: Sendable {
     package var shares = PoolShares.none
     /// The longest silence in an answer; `nil` waits for ever.
     package var answerLimit: Duration?
-    /// Whether a silent server is checked, after two seconds and on another connection. Work is
+    /// True if a silent server is checked, after two seconds and on another connection. Work is
     /// given up if the server does not answer in two more.
     package var feelsPulse = false
-    /// Whether a server that takes no writes counts as unavailable.
+    /// True if a server without writes counts as unavailable.
     package var needsWrites = false
-    /// Whether a standby is preferred if the URL names several servers. Otherwise the server that
+    /// True if a standby is preferred among several servers in the URL. Otherwise the server that
     /// takes writes is used.
     package var prefersStandby = false
-    /// Whether a proxy between shares the server's sessions.
+    /// True if a proxy between shares the server's sessions.
     package var sharing = PostgresSharing.session
-    /// Runs on each new connection before its first work. If it throws, the work fails with its
-    /// error, and the connection is not used.
+    /// Runs on each new connection before any work. If it throws, the work fails with this error,
+    /// and the connection is not used.
     package var preparation: (@Sendable (PostgresConnection) throws -> Void)?
 
     package init() {}
   }
 
-  /// Whether the URL names several servers.
+  /// True if the URL names several servers.
   package let namesSeveralServers: Bool
   private let queue: PoolQueue
   private let threads = ThreadGroup()
@@ -70,7 +69,7 @@ package final class PostgresPool: Sendable {
 
   /// Runs `body` on a connection's thread; it may block there.
   ///
-  /// A transaction that `body` leaves open is rolled back. Once started, `body` runs to its end.
+  /// An open transaction after `body` is rolled back. Once started, `body` runs to its end.
   ///
   /// - Throws: The errors of `body` and of the options' `preparation`, or one of these:
   ///   - `connectionFailed` if no connection can be made;
@@ -95,7 +94,7 @@ package final class PostgresPool: Sendable {
     }
   }
 
-  /// Work that waits for a connection.
+  /// Work in the queue for a connection.
   package var waitingCount: Int { queue.waitingCount }
 
   /// Refuses new work, finishes the waiting work, and disconnects.

@@ -23,7 +23,7 @@ final class PostgresPulse: Sendable {
   /// answer.
   private let beats = Mutex<[PostgresAddress: Beat]>([:])
 
-  /// How long an answer counts.
+  /// The time for which an answer counts.
   private static let freshness = Duration.seconds(1)
 
   /// - Parameter limit: How long a server may take to answer.
@@ -32,8 +32,8 @@ final class PostgresPulse: Sendable {
     self.limit = limit
   }
 
-  /// Returns whether the server answers. It blocks for ``limit`` at most, and for the question of
-  /// others that is under way.
+  /// Returns `true` if the server answers. It blocks for ``limit`` at most, and during a check of
+  /// others under way.
   func beats(at server: PostgresAddress) -> Bool {
     beats.withLock { beats in
       if let last = beats[server], .now - last.time < Self.freshness { return last.isAlive }
@@ -43,7 +43,7 @@ final class PostgresPulse: Sendable {
     }
   }
 
-  /// Asks the server. Any answer counts, even that there are too many connections.
+  /// Asks the server. Any answer counts, even about too many connections.
   private func ask(_ server: PostgresAddress) -> Bool {
     let deadline = ContinuousClock.now + limit
     let start = target.only(server).withParameters { PQconnectStartParams($0, $1, 1) }

@@ -1,17 +1,19 @@
-/// A role of PostgreSQL, and its rights beyond a database; pure.
+/// A role of PostgreSQL, and the rights beyond a database; pure.
 package struct PostgresRole: Sendable, Equatable {
   package var name: String
-  /// Whether it is a superuser, or may become one.
+  /// True if it is a superuser, or may become one.
   package var isSuperuser: Bool
-  /// Rights on the server's files, programs and roles that it has, or may give itself.
+  /// Rights on the server's files, programs and roles: present ones, and those that the role may
+  /// give itself.
   package var rights: [String]
 
-  /// Creates a role from its parts.
+  /// Creates a role from parts.
   package init(name: String, isSuperuser: Bool = false, rights: [String] = []) {
     (self.name, self.isSuperuser, self.rights) = (name, isSuperuser, rights)
   }
 
-  /// Why the role should not be used for work with data of others; `nil` for a role without such rights.
+  /// The reason why the role should not be used for work with data of others; `nil` for a role
+  /// without such rights.
   package var warning: String? {
     if isSuperuser {
       return
@@ -23,7 +25,7 @@ package struct PostgresRole: Sendable, Equatable {
 }
 
 extension PostgresConnection {
-  /// Reads the role that the connection has logged in with.
+  /// Reads the role of the connection's login.
   package func role() throws -> PostgresRole {
     let rows = try query(
       .once(

@@ -6,7 +6,7 @@ package final class PostgresRows: RandomAccessCollection, Sendable {
   // thread; it is freed once, by the last owner.
   private nonisolated(unsafe) let result: OpaquePointer
 
-  /// Rows in the result; 0 for a statement that returns none.
+  /// Rows in the result; 0 for a statement without rows.
   package let endIndex: Int
   package let columnCount: Int
 
@@ -26,7 +26,7 @@ package final class PostgresRows: RandomAccessCollection, Sendable {
     return PostgresRow(rows: self, index: Int32(position))
   }
 
-  /// The memory that the result takes, in bytes: more than its values.
+  /// The memory of the result, in bytes: more than the values.
   package var byteCount: Int { PQresultMemorySize(result) }
 
   /// Returns whether a single value has more bytes.
@@ -37,7 +37,7 @@ package final class PostgresRows: RandomAccessCollection, Sendable {
     }
   }
 
-  /// Rows that an INSERT, UPDATE, DELETE or SELECT touched; 0 for other commands.
+  /// Rows touched by an INSERT, UPDATE, DELETE or SELECT; 0 for other commands.
   package var affected: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
 
   /// The command's tag, such as `INSERT 0 5` or `ROLLBACK`.

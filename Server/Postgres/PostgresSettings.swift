@@ -21,7 +21,7 @@ package struct PostgresSettings: Sendable, ExpressibleByArrayLiteral {
 
   var isEmpty: Bool { values.isEmpty }
 
-  /// The SQL that sets them for one transaction or for a session.
+  /// Returns the SQL to set them for one transaction or for a session.
   func sql(isLocal: Bool) -> String {
     let calls = values.map { setting in
       "set_config(\(quoted(postgres: setting.name)), \(quoted(postgres: setting.value)), \(isLocal))"
@@ -30,12 +30,12 @@ package struct PostgresSettings: Sendable, ExpressibleByArrayLiteral {
   }
 }
 
-/// How long a session of the server belongs to a connection.
+/// The time for which a session of the server belongs to a connection.
 package enum PostgresSharing: Sendable, Equatable {
   /// As long as the connection: the server itself, or a proxy that pools sessions.
   case session
   /// For one transaction: a proxy gives the next one another session (pgbouncer's
-  /// `pool_mode = transaction`). Then the server keeps neither statements nor settings, and settings
-  /// go with each transaction.
+  /// `pool_mode = transaction`). Then the server keeps neither statements nor settings, and
+  /// settings go with each transaction.
   case transaction
 }

@@ -1,6 +1,6 @@
 /// SQL with `$1`-style parameters, prepared once on each connection under its name.
 package struct PostgresStatement: Sendable, Hashable {
-  /// Unique among all statements of a pool, at most 63 bytes; empty for one that is not kept.
+  /// Unique among all statements of a pool, at most 63 bytes; empty for an unprepared one.
   package let name: String
   package let sql: String
 

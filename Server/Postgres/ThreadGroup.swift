@@ -10,7 +10,7 @@ final class ThreadGroup: Sendable {
 
   private let state = Mutex(State())
 
-  /// Starts a thread that runs `body` once. The name shows in debuggers (15 bytes on Linux).
+  /// Starts a thread to run `body` once. The name shows in debuggers (15 bytes on Linux).
   func start(name: String, _ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.running += 1 }
     let thread = Thread { [self] in

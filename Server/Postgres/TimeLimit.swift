@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Returns the result of `work`, or throws `noAnswer` after the limit. Work that is given up goes
-/// on to its own end.
+/// Returns the result of `work`, or throws `noAnswer` after the limit. The work then still runs to
+/// the end.
 package func withinLimit<Value: Sendable>(
   _ limit: Duration, _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
@@ -23,7 +23,7 @@ package func withinLimit<Value: Sendable>(
   }
 }
 
-/// A caller and its possible answers: the first one counts.
+/// A caller and the possible answers: the first one counts.
 private final class Race<Value: Sendable>: Sendable {
   let waiter = Mutex<CheckedContinuation<Value, any Error>?>(nil)
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A pipe that wakes a thread out of `poll`.
+/// A pipe to wake a thread out of `poll`.
 final class WakePipe: Sendable {
   private let reader: Int32
   private let writer: Int32
@@ -58,7 +58,7 @@ final class WakePipe: Sendable {
 }
 
 extension Duration {
-  /// Rounded up, so that a wait is never too short.
+  /// Rounded up, so a wait is never too short.
   var wholeMilliseconds: Int32 {
     let (seconds, attoseconds) = components
     let (fraction, isPartial) = attoseconds.quotientAndRemainder(

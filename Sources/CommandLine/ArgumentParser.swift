@@ -15,8 +15,8 @@ extension CommandSpec {
   ///
   /// - Parameters:
   ///   - arguments: The words after the program's name.
-  ///   - environment: Variables that replace options which are not given.
-  /// - Throws: `UsageError` that explains a correct command line.
+  ///   - environment: Variables to replace missing options.
+  /// - Throws: `UsageError` with the explanation of a correct command line.
   package func parse(
     _ arguments: [String], environment: [String: String] = [:]
   ) throws(UsageError) -> ParsedCommand {
@@ -26,7 +26,7 @@ extension CommandSpec {
   }
 }
 
-/// Reads the words of one command line, then fills in the values that the words leave open.
+/// Reads the words of one command line, then fills in the open values.
 struct ArgumentParser {
   /// The commands from the root to the one selected so far.
   private var trail: [CommandSpec]
@@ -43,7 +43,7 @@ struct ArgumentParser {
   private var command: CommandSpec { trail[trail.count - 1] }
   private var path: String { trail.map(\.name).joined(separator: " ") }
 
-  /// Takes all words; returns early when one of them asks for help or the version.
+  /// Reads all words; returns early when one of them asks for help or the version.
   mutating func readWords() throws(UsageError) -> ParsedCommand? {
     if words.isEmpty, command.run == nil { return .help([command.name]) }
     while let word = words.popFirst() {
@@ -65,7 +65,7 @@ struct ArgumentParser {
     return nil
   }
 
-  /// The names on the trail and the words still to come that may be commands.
+  /// The names on the trail and the remaining words that may be commands.
   private var pathAhead: [String] {
     trail.dropFirst().map(\.name) + words.filter { !$0.begins(with: "-") }
   }
@@ -119,7 +119,7 @@ struct ArgumentParser {
     if let attached { throw .unexpectedValue("--\(name)", value: attached) }
   }
 
-  /// Reads one letter, several flags (`-vj`), or a letter with its value attached (`-rFILE`,
+  /// Reads one letter, several flags (`-vj`), or a letter with an attached value (`-rFILE`,
   /// `-r=FILE`).
   private mutating func parseShort(_ word: String) throws(UsageError) {
     var letters = word.dropFirst()
@@ -272,8 +272,7 @@ extension CommandSpec {
       + flags.filter { !$0.isHidden }.map { "--\($0.name)" }
   }
 
-  /// Returns the names down to the only command below this one that takes the option, if there is
-  /// one.
+  /// Returns the names down to the only command below this one with the option, if there is one.
   fileprivate func descendant(taking written: String) -> String? {
     var found: [String] = []
     for child in subcommands where !child.isHidden {
@@ -285,10 +284,10 @@ extension CommandSpec {
 }
 
 extension FlagSpec {
-  /// Only a flag that the environment can switch on needs to be switched off.
+  /// Only a flag with a variable in the environment needs a way to switch it off.
   var isNegatable: Bool { environment != nil }
 
-  /// Returns whether its variable switches it on.
+  /// Returns `true` if the flag's variable switches it on.
   func isOn(in environment: [String: String]) throws(UsageError) -> Bool {
     guard let variable = self.environment, let text = environment[variable] else { return false }
     switch text.lowercasedASCII {

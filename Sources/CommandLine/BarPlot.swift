@@ -1,4 +1,4 @@
-/// Amounts as horizontal bars of block characters, for output that is easier to see than to read.
+/// Amounts as horizontal bars of block characters, for output easier to see than to read.
 package struct BarPlot: Sendable, Equatable {
   /// One bar.
   package struct Bar: Sendable, Equatable {
@@ -6,7 +6,7 @@ package struct BarPlot: Sendable, Equatable {
     package var label: String
     /// The length; negative and non-finite values draw no bar.
     package var value: Double
-    /// Printed after the bar, such as the amount with its unit.
+    /// Printed after the bar, such as the amount with a unit.
     package var note: String
 
     /// Creates a bar; see the properties.

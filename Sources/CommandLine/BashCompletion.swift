@@ -62,8 +62,8 @@ struct BashCompletion {
       """
   }
 
-  /// Returns the shell's case for options that take a value. Such an option takes the next word,
-  /// and a `=` before it.
+  /// Returns the shell's case for options with a value. Such an option takes the next word, and a
+  /// `=` before it.
   private func valueOptions(_ nodes: [CompletionNode]) -> String {
     let patterns = nodes.flatMap { node in
       node.options.flatMap(\.spellings).map { "\(node.path) \($0)".shellQuoted }

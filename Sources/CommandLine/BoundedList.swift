@@ -1,9 +1,9 @@
 /// Lists whose lengths others choose, as messages show them: the first entries, and the number of
 /// the rest.
 package enum BoundedList {
-  /// The entries that one message names.
+  /// The entries in one message.
   package static let shown = 10
-  /// The entries that a command shows of a list that it is asked for.
+  /// The entries of a requested list in a command's output.
   package static let listed = 100
 
   /// Returns the first names, and the number of the others.

@@ -44,7 +44,7 @@ extension CommandSpec {
   }
 }
 
-/// A shell that completion scripts can be written for.
+/// A shell with completion scripts.
 package enum Shell: String, Sendable, CaseIterable {
   case bash
   case zsh
@@ -52,7 +52,7 @@ package enum Shell: String, Sendable, CaseIterable {
 }
 
 extension CommandSpec {
-  /// Returns the script that completes this command and all below it, with a final newline.
+  /// Returns the script to complete this command and all below it, with a final newline.
   package func completionScript(for shell: Shell) -> String {
     switch shell {
     case .bash: BashCompletion(root: self).script

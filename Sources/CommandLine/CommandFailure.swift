@@ -1,10 +1,10 @@
 import FerryPlatform
 
-/// A failure as the user of a command reads it: an event, its cause, and the next step.
+/// A failure as the user of a command reads it: an event, the cause, and the next step.
 package struct CommandFailure: Error, Sendable, Equatable {
   /// The failure, in a few words without a full stop.
   package var what: String
-  /// Why it happened.
+  /// The reason of the failure.
   package var why: String
   /// The next step for the user.
   package var next: String
@@ -24,7 +24,7 @@ package struct CommandFailure: Error, Sendable, Equatable {
     self.code = code
   }
 
-  /// The object that `--json` prints: `{"error":{"code":…,"message":…,"why":…,"next":…}}`.
+  /// The object for `--json`: `{"error":{"code":…,"message":…,"why":…,"next":…}}`.
   package var json: JSONText {
     .object([
       (
@@ -38,7 +38,7 @@ package struct CommandFailure: Error, Sendable, Equatable {
   }
 
   /// Returns three short lines without a final newline: `ferry: what`, `  why: …`, `  next: …`.
-  /// Text from elsewhere is escaped, so that it can neither drive the terminal nor add lines.
+  /// Text from elsewhere is escaped, so it can neither drive the terminal nor add lines.
   package func text(program: String) -> String {
     var lines = ["\(program): \(Self.oneLine(what))"]
     if !why.isEmpty { lines.append("  why: \(Self.oneLine(why))") }
@@ -51,9 +51,9 @@ package struct CommandFailure: Error, Sendable, Equatable {
   }
 }
 
-/// An error that knows how to explain itself to the user of a command.
+/// An error with an explanation for the user of a command.
 package protocol CommandFailureConvertible: Error {
-  /// The explanation that `CommandRunner` prints, and the status it exits with.
+  /// The explanation for `CommandRunner` to print, and the exit status.
   var commandFailure: CommandFailure { get }
 }
 
@@ -63,7 +63,7 @@ extension CommandFailure: CommandFailureConvertible {
 }
 
 extension CommandFailure {
-  /// Explains any error; shows an error without an explanation of its own by its description.
+  /// Explains any error; shows an error without an explanation by its description.
   package init(_ error: any Error, command: String) {
     if let convertible = error as? any CommandFailureConvertible {
       self = convertible.commandFailure

@@ -11,7 +11,7 @@ package struct CommandRunner: Sendable {
   private let exitNow: @Sendable (Int32) -> Void
   private let explain: Explanation
 
-  /// Adds to a failure what its command line gives.
+  /// Adds details of the command line to a failure.
   package typealias Explanation = @Sendable (CommandFailure, ParsedArguments) -> CommandFailure
 
   /// - Parameters:
@@ -36,7 +36,7 @@ package struct CommandRunner: Sendable {
   /// Runs this process's command line and ends the process.
   ///
   /// SIGINT and SIGTERM cancel the command's task. If the task then returns, its status counts (a
-  /// server that shut down ends with 0). If it throws, the exit status is 130 or 143. The second
+  /// server after a shutdown ends with 0). If it throws, the exit status is 130 or 143. The second
   /// signal ends the process at once. SIGPIPE is ignored: a write to a closed reader throws, and
   /// the process ends quietly with 141.
   package static func main(
@@ -124,7 +124,7 @@ package struct CommandRunner: Sendable {
 }
 
 extension CommandSpec {
-  /// The flag `--json`, its own or one of its commands'.
+  /// The flag `--json` of this command or of one below it.
   fileprivate var jsonFlag: FlagSpec? {
     if let flag = flags.first(where: { $0.name == "json" }) { return flag }
     for command in subcommands {

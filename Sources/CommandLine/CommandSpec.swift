@@ -5,14 +5,15 @@ import FerryPlatform
 package struct CommandSpec: Sendable {
   /// The action of a command.
   ///
-  /// SIGINT and SIGTERM cancel its task. If it then returns normally, the returned status counts.
+  /// SIGINT and SIGTERM cancel the task. If it then returns normally, the returned status counts.
   package typealias Action = @Sendable (ParsedArguments) async throws -> ExitStatus
 
-  /// The word that selects it; the root's is the program's name.
+  /// The word to select it; the root's is the program's name.
   package var name: String
   /// One line, a sentence with a full stop.
   package var summary: String
-  /// Paragraphs apart by a blank line; they are wrapped, except lines that begin with a space.
+  /// Paragraphs with blank lines between them; they are wrapped, except lines that begin with a
+  /// space.
   package var discussion: String
   /// Printed by `--version`; only the root's counts.
   package var version: String?
@@ -30,7 +31,7 @@ package struct CommandSpec: Sendable {
   package var exitCodes: [ExitCodeNote]
   /// Left out of help and completion, but accepted.
   package var isHidden: Bool
-  /// `nil` for a command that only holds subcommands.
+  /// `nil` for a command with nothing but subcommands.
   package var run: Action?
 
   /// Declares a command; see the properties.
@@ -81,7 +82,7 @@ package struct ExampleSpec: Sendable, Equatable {
   }
 }
 
-/// An option that takes a value: `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-nVALUE`.
+/// An option with a value: `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-nVALUE`.
 package struct OptionSpec: Sendable, Equatable {
   /// The long name without dashes; also the key in `ParsedArguments`.
   package var name: String
@@ -91,16 +92,16 @@ package struct OptionSpec: Sendable, Equatable {
   package var valueName: String
   /// The purpose, a sentence with a full stop.
   package var help: String
-  /// The values that are accepted and completed.
+  /// The accepted and completed values.
   package var kind: ValueKind
   /// Used when neither the command line nor the environment has it.
   package var defaultValue: String?
-  /// The variable that replaces a missing option; that of a repeated option is split at commas. An
+  /// The variable for a missing option; for a repeated option, its text is split at commas. An
   /// empty variable counts as unset.
   package var environment: String?
-  /// Whether it may be given more than once.
+  /// True if it may be given more than once.
   package var isRepeated: Bool
-  /// Whether parsing fails without it.
+  /// True if parsing fails without it.
   package var isRequired: Bool
   /// Left out of help and completion, but accepted.
   package var isHidden: Bool
@@ -133,7 +134,7 @@ package struct FlagSpec: Sendable, Equatable {
   package var short: Character?
   /// The purpose, a sentence with a full stop.
   package var help: String
-  /// The variable that switches it on (1, true, yes, on) or off (0, false, no, off, empty).
+  /// The variable to switch it on (1, true, yes, on) or off (0, false, no, off, empty).
   package var environment: String?
   /// Left out of help and completion, but accepted.
   package var isHidden: Bool
@@ -153,7 +154,7 @@ package struct FlagSpec: Sendable, Equatable {
 
 /// A positional argument.
 package struct ArgumentSpec: Sendable, Equatable {
-  /// How many words an argument takes.
+  /// The number of words that an argument takes.
   package enum Arity: Sendable, Equatable {
     case one
     case optional
@@ -165,9 +166,9 @@ package struct ArgumentSpec: Sendable, Equatable {
   package var name: String
   /// The meaning, a sentence with a full stop.
   package var help: String
-  /// The values that are accepted and completed.
+  /// The accepted and completed values.
   package var kind: ValueKind
-  /// How many words it takes.
+  /// The number of words.
   package var arity: Arity
 
   /// Declares a positional argument; see the properties.

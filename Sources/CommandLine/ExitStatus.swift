@@ -1,6 +1,6 @@
-/// The result of a command, as its exit status reports it to the shell.
+/// The result of a command, reported to the shell as the exit status.
 package enum ExitStatus: Int32, Sendable, CaseIterable {
-  /// 0: the command did its work.
+  /// 0: the command succeeded.
   case done = 0
   /// 1: the command failed.
   case failed = 1

@@ -63,7 +63,7 @@ struct FishCompletion {
       """
   }
 
-  /// Returns the cases for options that take the next word as their value.
+  /// Returns the cases for options with the next word as the value.
   private func valueOptions(_ nodes: [CompletionNode]) -> String {
     let patterns = nodes.flatMap { node in
       node.options.flatMap(\.spellings).map { "\(node.path) \($0)".fishQuoted }

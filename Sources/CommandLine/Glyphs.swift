@@ -1,13 +1,13 @@
 import FerryPlatform
 import Foundation
 
-/// The characters that tables, bars and cut text are drawn with.
+/// The characters for tables, bars and shortened text.
 ///
 /// Example: `Glyphs(environment: ["LC_ALL": "C"]) == .ascii`.
 package struct Glyphs: Sendable, Equatable {
   /// The line under a table's titles, a column wide.
   let rule: String
-  /// The end of text that was cut.
+  /// The end of shortened text.
   package let ellipsis: String
   /// A filled column of a bar.
   let full: String
@@ -42,8 +42,8 @@ package struct Glyphs: Sendable, Equatable {
     self.spinner = spinner
   }
 
-  /// Chooses by the locale for characters: the first of LC_ALL, LC_CTYPE and LANG that is set and
-  /// not empty (POSIX.1-2017, 8.2). ``unicode`` if none is.
+  /// Chooses by the locale for characters: the first set and non-empty one of LC_ALL, LC_CTYPE and
+  /// LANG (POSIX.1-2017, 8.2). ``unicode`` if none is.
   package init(environment: [String: String]) {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }
       .first { !$0.isEmpty }
@@ -62,8 +62,8 @@ package struct Glyphs: Sendable, Equatable {
 }
 
 extension String {
-  /// Returns a message in characters that the locale has: the quotes, dashes, dots and arrows of
-  /// Ferry's messages become ASCII if it has no others.
+  /// Returns a message in characters of the locale: the quotes, dashes, dots and arrows of Ferry's
+  /// messages become ASCII if it has no others.
   func drawn(with glyphs: Glyphs) -> String {
     guard glyphs == .ascii, !utf8.allSatisfy({ $0 < 0x80 }) else { return self }
     var result = ""

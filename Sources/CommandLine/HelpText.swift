@@ -66,7 +66,7 @@ struct HelpText {
     lines.isEmpty ? [] : [bold ? "\u{1B}[1m\(title)\u{1B}[0m" : title] + lines
   }
 
-  /// Lays out two columns; a left side that is too long has its help on the lines below.
+  /// Lays out two columns; a left side without enough room has the help on the lines below.
   private func table(_ rows: [(String, String)]) -> [String] {
     let limit = width / 3
     let left = rows.map(\.0.displayWidth).filter { $0 <= limit }.max() ?? limit

@@ -21,7 +21,7 @@ final class Interruption: Sendable {
   /// The number of the first signal received.
   var signal: Int32? { state.withLock { $0.first } }
 
-  /// Cancels the task at the first signal, also when that has come already.
+  /// Cancels the task at the first signal, even if the signal came before.
   func cancels(_ task: Task<some Sendable, some Error>) {
     let isLate = state.withLock { state in
       state.cancel = { task.cancel() }
@@ -30,7 +30,7 @@ final class Interruption: Sendable {
     if isLate { task.cancel() }
   }
 
-  /// Takes note of a signal.
+  /// Records a signal.
   func receive(_ number: Int32) {
     let (isFirst, cancel) = state.withLock { state in
       defer { state.first = state.first ?? number }
@@ -39,7 +39,7 @@ final class Interruption: Sendable {
     if isFirst { cancel?() } else { exitNow(128 + number) }
   }
 
-  /// Listens for a signal until the returned source is cancelled. The signal keeps its default
+  /// Listens for a signal until the returned source is cancelled. The signal keeps the default
   /// action until this returns.
   func listen(for number: Int32) async -> any DispatchSourceSignal {
     Platform.letSourceHandle(signal: number)

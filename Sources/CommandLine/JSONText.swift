@@ -1,8 +1,8 @@
-/// A JSON value that keeps the order of its members, for the one-line output of `--json`.
+/// A JSON value with ordered members, for the one-line output of `--json`.
 package enum JSONText: Sendable {
   case null
   case bool(Bool)
-  /// Written with all its digits, also beyond 2^53.
+  /// Written with all digits, also beyond 2^53.
   case int(Int64)
   /// The shortest text that reads back the same; NaN and infinities become `null`.
   case double(Double)

@@ -1,6 +1,6 @@
-/// Prints a list that a command reads in pages, and keeps no page.
+/// Prints a list read in pages, and keeps no page.
 ///
-/// As JSON it is one object with one array. As text it is a table, whose columns fit each page.
+/// As JSON it is one object with one array. As text it is a table with columns for each page.
 package struct ListOutput {
   /// A row of the table, and the same as JSON.
   package typealias Row = (cells: [String], json: JSONText)
@@ -19,7 +19,7 @@ package struct ListOutput {
   /// - Parameters:
   ///   - member: the name of the array.
   ///   - titles: the columns of the table.
-  ///   - none: the text in place of a table without rows; by default its titles.
+  ///   - none: the text in place of a table without rows; by default the titles.
   package init(
     _ member: String, _ titles: [String], isJSON: Bool, none: String? = nil,
     to output: TextOutput = .standardOutput, width: Int? = Terminal.current().tableWidth

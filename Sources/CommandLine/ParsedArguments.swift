@@ -6,11 +6,11 @@ package enum ValueSource: Sendable, Equatable {
   case defaultValue
 }
 
-/// A command line that fits its declaration. Names are those of the declaration; asking for one
-/// that was not declared is a programmer's error and stops the process.
+/// A command line that fits the declaration. Names are those of the declaration; a request for an
+/// undeclared one is a programmer's error and stops the process.
 package struct ParsedArguments: Sendable, Equatable {
   struct Entry: Sendable, Equatable {
-    /// How messages call it: `--limit` or `TABLE`.
+    /// The name in messages: `--limit` or `TABLE`.
     var label: String
     var values: [String]
     var source: ValueSource?
@@ -76,7 +76,7 @@ package struct ParsedArguments: Sendable, Equatable {
   /// Returns whether a flag is on.
   package func flag(_ name: String) -> Bool { count(name) > 0 }
 
-  /// Returns the number of times that a flag was given (`-vv` is 2).
+  /// Returns the number of a flag's occurrences (`-vv` is 2).
   package func count(_ name: String) -> Int {
     guard let count = flags[name] else { preconditionFailure("flag \(name) is not declared") }
     return count

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// One line on standard error that shows the progress of a command.
+/// One line on standard error with the progress of a command.
 ///
 /// It is silent if standard error is not a terminal. It is safe to use from several threads. It
 /// never fails: output errors are ignored.
@@ -10,7 +10,7 @@ package final class ProgressBar: Sendable {
   package enum Ending: Sendable {
     /// The line vanishes.
     case clear
-    /// The line stays, in its last state.
+    /// The line stays, in the last state.
     case leave
   }
 
@@ -19,7 +19,7 @@ package final class ProgressBar: Sendable {
     var lastDraw: ContinuousClock.Instant?
     /// When the current part of the work began.
     var start: ContinuousClock.Instant
-    /// The time of the last update of `state.rate`, and the amount that was done by then.
+    /// The time of the last update of `state.rate`, and the finished amount at this time.
     var measured: (at: ContinuousClock.Instant, completed: Int64)
     /// The time of the last progress.
     var lastChange: ContinuousClock.Instant
@@ -57,12 +57,12 @@ package final class ProgressBar: Sendable {
     shown = Mutex(Shown(state: state, start: start, measured: (start, 0), lastChange: start))
   }
 
-  /// Adds to the amount that is done.
+  /// Adds to the finished amount.
   package func advance(by amount: Int64 = 1) {
     change { shown, _ in shown.state.completed += amount }
   }
 
-  /// Sets the amount that is done and, if given, the total.
+  /// Sets the finished amount and, if given, the total.
   ///
   /// - Parameter label: the current part of the work; another one than before starts at 0.
   package func update(_ label: String? = nil, completed: Int64, total: Int64? = nil) {
@@ -80,7 +80,7 @@ package final class ProgressBar: Sendable {
   }
 
   /// Shows the awaited thing and the time of waiting, if there was no progress for a while. The
-  /// next update removes that note. Callers call this every second or so.
+  /// next update removes this note. Callers call this every second or so.
   package func wait(for what: String, after silence: Duration = .seconds(3)) {
     guard isEnabled else { return }
     shown.withLock { shown in
@@ -94,7 +94,7 @@ package final class ProgressBar: Sendable {
     }
   }
 
-  /// Takes the line away so that something else can be written; the next update brings it back.
+  /// Removes the line, so something else can be written; the next update brings it back.
   package func hide() {
     shown.withLock { shown in
       guard !shown.isFinished else { return }
@@ -140,9 +140,8 @@ package final class ProgressBar: Sendable {
     shown.isVisible = true
   }
 
-  /// Measures the rate: the average so far in the first five seconds, then a mean that follows
-  /// changes within about as long. There is no rate before one interval has passed: it would be far
-  /// off.
+  /// Measures the rate: the average so far in the first five seconds, then a mean with about the
+  /// same delay. There is no rate before one interval has passed: it would be far off.
   private func measure(_ shown: inout Shown, at instant: ContinuousClock.Instant) {
     let span = shown.measured.at.duration(to: instant)
     guard span > .zero, span >= interval else { return }

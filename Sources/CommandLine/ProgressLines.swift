@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Several lines on standard error that show the progress of a command's parts.
+/// Several lines on standard error with the progress of a command's parts.
 ///
 /// Each drawing replaces the one before. The lines are silent if standard error is not a terminal.
 /// They are safe to use from several threads. They never fail: output errors are ignored.
@@ -13,7 +13,7 @@ package final class ProgressLines: Sendable {
 
   private let output: TextOutput
   private let isEnabled: Bool
-  /// The terminal as it is now: the user may change its size.
+  /// The terminal as it is now: the user may resize it.
   private let terminal: @Sendable () -> Terminal
   private let interval: Duration
   private let now: @Sendable () -> ContinuousClock.Instant
@@ -38,8 +38,9 @@ package final class ProgressLines: Sendable {
     self.now = now
   }
 
-  /// Replaces the shown parts by these, one line each, as many as the terminal has room for. Lines
-  /// that scrolled away cannot be drawn over. A call too soon after the last drawing has no effect.
+  /// Replaces the displayed parts by these, one line each, as many as the terminal has room for.
+  /// Lines that scrolled away cannot be drawn over. A call too soon after the last drawing has no
+  /// effect.
   package func show(_ states: [ProgressState]) {
     guard isEnabled else { return }
     shown.withLock { shown in
@@ -52,7 +53,7 @@ package final class ProgressLines: Sendable {
     }
   }
 
-  /// Returns at most `room` lines; the last one counts the parts that are not shown.
+  /// Returns at most `room` lines; the last one counts the omitted parts.
   private static func lines(_ states: [ProgressState], width: Int, room: Int) -> [String] {
     let room = max(1, room)
     let isTooMuch = states.count > room
@@ -85,8 +86,8 @@ package final class ProgressLines: Sendable {
     }
   }
 
-  /// Draws lines over those that are there. It moves back to the first of them, clears and writes
-  /// each line, and clears everything below.
+  /// Draws lines over the existing ones. It moves back to the first of them, clears and writes each
+  /// line, and clears everything below.
   private func draw(_ lines: [String], _ shown: inout Shown) {
     let back = shown.lineCount > 0 ? "\u{1B}[\(shown.lineCount)A\r" : ""
     let text = lines.map { "\($0)\u{1B}[K\n" }.joined()

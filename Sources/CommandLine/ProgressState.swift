@@ -33,7 +33,7 @@ package struct ProgressState: Sendable, Equatable {
     self.rate = rate
   }
 
-  /// The fraction that is done, 0…1; `nil` if there is no total. A total of 0 counts as done.
+  /// The finished fraction, 0…1; `nil` if there is no total. A total of 0 counts as finished.
   package var fraction: Double? {
     total.map { $0 <= 0 ? 1 : min(1, max(0, Double(completed) / Double($0))) }
   }

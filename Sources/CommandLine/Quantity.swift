@@ -85,12 +85,12 @@ package struct ByteSize: Sendable, Equatable, Comparable {
   package static func < (left: ByteSize, right: ByteSize) -> Bool { left.bytes < right.bytes }
 }
 
-/// A number such as 1.5, kept as digits so that scaling it is exact.
+/// A number such as 1.5, kept as digits for exact scaling.
 private struct ExactNumber {
   var digits: Int64
   var divisor: Int64
 
-  /// Takes the digits, and at most one point between digits, off the front of `text`.
+  /// Removes the digits, and at most one point between digits, from the front of `text`.
   init?(prefixOf text: inout Substring) {
     let whole = text.prefix(while: \.isASCIIDigit)
     text = text.dropFirst(whole.count)

@@ -4,17 +4,17 @@ import Foundation
 package struct SecretFile: Sendable, Equatable {
   /// The file's bytes: at most one more than the limit.
   package let content: [UInt8]
-  /// Whether all users of this machine may read the file.
+  /// True if all users of this machine may read the file.
   package let isOpen: Bool
 
-  /// The path that names standard input.
+  /// The path of standard input.
   package static let standardInput = "-"
 
   /// Reads a file. Never blocks for the writer of a pipe to come.
   ///
   /// - Parameters:
   ///   - path: The file; ``standardInput`` for standard input.
-  ///   - bytesMax: The most bytes that a secret has.
+  ///   - bytesMax: The most bytes of a secret.
   /// - Throws: ``Unreadable`` with the reason.
   package init(_ path: String, bytesMax: Int) throws(Unreadable) {
     let isInput = path == Self.standardInput

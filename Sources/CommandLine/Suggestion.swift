@@ -1,4 +1,4 @@
-// The word that a user who mistyped probably meant.
+// The word probably meant by a user who mistyped.
 
 import FerryPlatform
 
@@ -25,8 +25,8 @@ extension String {
     return previous[right.count]
   }
 
-  /// Returns the candidate that was probably meant. It is the only one that this word begins, or
-  /// the nearest one within a third of its length. Ties go to the first.
+  /// Returns the candidate that was probably meant. It is the only one with this word as its
+  /// beginning, or the nearest one within a third of the length. Ties go to the first.
   func nearest(in candidates: [String]) -> String? {
     let completions = candidates.filter { count >= 2 && $0.begins(with: self) }
     if completions.count == 1 { return completions[0] }

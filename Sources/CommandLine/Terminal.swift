@@ -1,16 +1,16 @@
 import Foundation
 
-/// The facts about the output's terminal; a value, so that tests can make one up.
+/// The facts about the output's terminal; a value, so tests can make one up.
 package struct Terminal: Sendable, Equatable {
-  /// Whether standard output is a terminal.
+  /// True if standard output is a terminal.
   package var isOutputTerminal: Bool
-  /// Whether standard error is a terminal that can redraw its lines: TERM is not `dumb`.
+  /// True if standard error is a terminal that can redraw lines: TERM is not `dumb`.
   package var isErrorTerminal: Bool
   /// Columns; 80 if the number is not known.
   package var width: Int
   /// Lines; 24 if the number is not known.
   package var height: Int
-  /// Whether colour may be used on standard output: it is a terminal, NO_COLOR is unset or empty,
+  /// True if colour may be used on standard output: it is a terminal, NO_COLOR is unset or empty,
   /// and TERM is not `dumb`.
   package var hasColour: Bool
 
@@ -39,7 +39,7 @@ package struct Terminal: Sendable, Equatable {
       hasColour: isOutputTerminal && allowsColour(environment))
   }
 
-  /// Whether a user types on a terminal and reads there: standard input and output are terminals.
+  /// True if a user types on a terminal and reads there: standard input and output are terminals.
   package static var isInteractive: Bool { isatty(0) == 1 && isatty(1) == 1 }
 
   /// Columns to lay tables out in: unlimited when the output is not read by a person.
@@ -60,7 +60,7 @@ package struct Terminal: Sendable, Equatable {
     environment["COLUMNS"].flatMap { Int($0) }.map { min(1000, max(20, $0)) } ?? 80
   }
 
-  /// Returns the size that the terminal reports; `nil` for unknown values.
+  /// Returns the size reported by the terminal; `nil` for unknown values.
   private static func window(_ descriptor: Int32) -> (columns: Int?, lines: Int?)? {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 else { return nil }

@@ -1,9 +1,9 @@
 // Text as a terminal shows it: unsafe characters are escaped, and widths are counted in columns.
 
 extension Unicode.Scalar {
-  /// Whether the scalar could move the cursor, colour, end a line, reverse the text around it, or hide: C0,
-  /// DEL, C1, line separators, bidirectional controls, and characters that nobody sees. Joiners and selectors
-  /// belong to scripts and emoji.
+  /// True if the scalar could move the cursor, colour, end a line, reverse the text around it, or
+  /// hide. These are C0, DEL, C1, line separators, bidirectional controls, and invisible
+  /// characters. Joiners and selectors belong to scripts and emoji.
   var isUnsafeInTerminal: Bool {
     switch value {
     case 0x00...0x1F, 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF:
@@ -14,8 +14,8 @@ extension Unicode.Scalar {
     }
   }
 
-  /// Whether terminals draw the scalar two columns wide (East Asian Width W and F, and emoji).
-  /// The ranges are those of Unicode's EastAsianWidth.txt, unassigned gaps included.
+  /// True if terminals draw the scalar two columns wide (East Asian Width W and F, and emoji). The
+  /// ranges are those of Unicode's EastAsianWidth.txt, unassigned gaps included.
   fileprivate var isWide: Bool {
     if properties.isEmojiPresentation { return true }
     return switch value {
@@ -42,7 +42,7 @@ extension Character {
 }
 
 extension String {
-  /// The string with every character that could drive the terminal spelled out: `\n`, `\t`,
+  /// The string with an escape for every character that could drive the terminal: `\n`, `\t`,
   /// `\u{1B}`. Text without such characters is returned as it is.
   package var escapedForTerminal: String { escaped { _ in false } }
 
@@ -74,7 +74,7 @@ extension String {
     return reduce(0) { $0 + $1.displayWidth }
   }
 
-  /// Returns the string in at most `width` columns; text that does not fit ends in an ellipsis.
+  /// Returns the string in at most `width` columns; longer text ends in an ellipsis.
   package func truncated(toWidth width: Int, with glyphs: Glyphs = .current) -> String {
     guard displayWidth > width else { return self }
     let ellipsis = glyphs.ellipsis

@@ -7,7 +7,7 @@ import Foundation
 package struct TextOutput: Sendable {
   private let sink: @Sendable (String) throws(OutputError) -> Void
 
-  /// Creates an output of any kind, such as one that collects for a test.
+  /// Creates an output of any kind, such as one to collect text for a test.
   package init(_ sink: @escaping @Sendable (String) throws(OutputError) -> Void) {
     self.sink = sink
   }
@@ -31,8 +31,8 @@ package struct TextOutput: Sendable {
   /// Writes the text as it is.
   package func write(_ text: String) throws(OutputError) { try sink(text) }
 
-  /// Writes the text and a newline in one piece. Characters that could drive the terminal are escaped,
-  /// except newlines and tabs.
+  /// Writes the text and a newline in one piece. Characters that could drive the terminal are
+  /// escaped, except newlines and tabs.
   package func line(_ text: String) throws(OutputError) { try sink(text.safeLines + "\n") }
 
   /// Writes many lines, as ``line(_:)`` does, in pieces of about 64 KiB.
@@ -50,11 +50,11 @@ package struct TextOutput: Sendable {
   }
 }
 
-/// Why output could not be written.
+/// The reason why output could not be written.
 package enum OutputError: CommandFailureConvertible, Sendable, Equatable {
   /// The reader has gone, as in `ferry log | head`. `CommandRunner` ends quietly with 141.
   case closed
-  /// Another error, with its `errno` (a full disk).
+  /// Another error, with the `errno` (a full disk).
   case failed(Int32)
 
   /// The explanation; `closed` is never shown by `CommandRunner`.

@@ -1,5 +1,5 @@
 /// Rows in aligned columns. Cells may contain anything: control characters are escaped, wide
-/// characters are measured, and text that does not fit ends in an ellipsis.
+/// characters are measured, and text without enough room ends in an ellipsis.
 package struct TextTable: Sendable, Equatable {
   /// A column.
   package struct Column: Sendable, Equatable {
@@ -13,11 +13,12 @@ package struct TextTable: Sendable, Equatable {
 
     /// The heading.
     package var title: String
-    /// The alignment of its cells and its heading.
+    /// The alignment of the cells and the heading.
     package var alignment: Alignment
     /// Columns at most; `nil` for as many as there are.
     package var widthMax: Int?
-    /// Whether its cells are never cut to fit into a terminal, such as identifiers to be copied.
+    /// True if the cells are never shortened to fit into a terminal, such as identifiers to be
+    /// copied.
     package var isWhole: Bool
 
     /// Creates a column; see the properties.
@@ -45,9 +46,9 @@ package struct TextTable: Sendable, Equatable {
     self.columns = columns
   }
 
-  /// Creates a table without rows whose columns align themselves.
+  /// Creates a table without rows and with self-aligning columns.
   ///
-  /// - Parameter whole: The titles of columns that are never cut.
+  /// - Parameter whole: The titles of columns that are never shortened.
   package init(_ titles: [String], whole: Set<String> = []) {
     self.init(titles.map { Column($0, isWhole: whole.contains($0)) })
   }
@@ -96,7 +97,7 @@ package struct TextTable: Sendable, Equatable {
     while excess > 0, let widest = shrinking.max(by: { widths[$0] < widths[$1] }),
       widths[widest] > Self.widthMin
     {
-      // Down to the second widest in one step, so that a megabyte in a cell costs no time.
+      // Down to the second widest in one step, so a megabyte in a cell costs no time.
       let others = shrinking.filter { $0 != widest }.map { widths[$0] }.max() ?? 0
       let step = min(excess, max(1, widths[widest] - max(others, Self.widthMin)))
       widths[widest] -= step

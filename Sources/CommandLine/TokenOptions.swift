@@ -1,4 +1,4 @@
-/// The options that name a bearer token: by a file, standard input, the environment, or itself.
+/// The options for a bearer token: by a file, standard input, the environment, or the token itself.
 ///
 /// ```
 /// ferry init --server https://sync.example.org --space team --token-file team.token
@@ -24,8 +24,8 @@ package enum TokenOptions {
     ]
   }
 
-  /// Returns the token; `nil` if none is given. An option counts more than the environment. Warns on
-  /// standard error if all users may read its file.
+  /// Returns the token; `nil` if none is given. An option counts more than the environment. Warns
+  /// on standard error if all users may read the token's file.
   ///
   /// - Throws: `CommandFailure` if the file cannot be read or has no token.
   package static func token(_ arguments: ParsedArguments) throws -> String? {
@@ -64,7 +64,8 @@ package enum TokenOptions {
     return token
   }
 
-  /// Returns the one word that the bytes are, with white space around it; `nil` if they are none.
+  /// Returns the only word of the bytes, with white space around it; `nil` if there is no such
+  /// word.
   static func token(in content: [UInt8]) -> String? {
     func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || 0x09...0x0D ~= byte }
     let word = content.drop(while: isSpace).reversed().drop(while: isSpace).reversed()

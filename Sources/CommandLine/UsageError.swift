@@ -1,8 +1,8 @@
 import FerryPlatform
 
-/// A command line that makes no sense, explained.
+/// The explanation of a command line that makes no sense.
 package struct UsageError: CommandFailureConvertible, Sendable, Equatable {
-  /// The rule that was broken; the raw value is the stable code in `--json` output.
+  /// The violated rule; the raw value is the stable code in `--json` output.
   package enum Code: String, Sendable {
     case unknownOption = "unknown_option"
     case unknownCommand = "unknown_command"
@@ -16,7 +16,7 @@ package struct UsageError: CommandFailureConvertible, Sendable, Equatable {
     case invalidValue = "invalid_value"
   }
 
-  /// The rule that was broken.
+  /// The violated rule.
   package let code: Code
   /// The mistake in the command line.
   package let what: String
@@ -25,7 +25,7 @@ package struct UsageError: CommandFailureConvertible, Sendable, Equatable {
   /// The correct command line.
   package let next: String
 
-  /// Creates an error that a command may throw too, for rules between its options.
+  /// Creates an error that a command may throw too, for rules between options.
   package init(_ code: Code, _ what: String, why: String, next: String) {
     self.code = code
     self.what = what

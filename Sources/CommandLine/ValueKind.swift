@@ -1,4 +1,4 @@
-/// The values that an option or argument accepts; checked while parsing, before anything runs.
+/// The accepted values of an option or argument; checked while parsing, before anything runs.
 package enum ValueKind: Sendable, Equatable {
   /// Any text.
   case text
@@ -6,14 +6,14 @@ package enum ValueKind: Sendable, Equatable {
   case file
   /// A folder's path; completed, not checked.
   case directory
-  /// Any text; completed with the names that the program's hidden command `names` prints for this list.
-  /// The command gets the words of the line after `--`.
+  /// Any text; completed with the names printed by the program's hidden command `names` for this
+  /// list. The command gets the words of the line after `--`.
   case listed(String)
   /// One of these words.
   case choice([String])
   /// A whole number in the range.
   case integer(ClosedRange<Int>)
-  /// An amount of time with its unit; see `Duration.init?(commandLine:)`.
+  /// An amount of time with a unit; see `Duration.init?(commandLine:)`.
   case duration
   /// An amount of bytes; see `ByteSize.init?(commandLine:)`.
   case byteSize

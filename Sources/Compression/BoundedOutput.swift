@@ -12,7 +12,7 @@ struct BoundedOutput {
     bytes.reserveCapacity(min(self.limit, max(expected, 0)))
   }
 
-  /// Appends, or throws `tooLarge` and keeps the bytes that were there.
+  /// Appends, or throws `tooLarge` and keeps the present bytes.
   mutating func append(_ piece: UnsafeRawBufferPointer) throws(CompressionError) {
     guard piece.count <= limit - bytes.count else { throw .tooLarge(limit: limit) }
     let needed = bytes.count + piece.count

@@ -29,7 +29,7 @@ extension ContentCoding {
     return best.coding
   }
 
-  /// Reads one list element: the coding in lower case and its weight in thousandths.
+  /// Reads one list element: the coding in lower case and the weight in thousandths.
   private static func weighted(_ element: Substring) -> (token: String, weight: Int)? {
     let parts = element.parts(at: ";")
     let token = parts[0].trimmedBlanks.lowercasedASCII

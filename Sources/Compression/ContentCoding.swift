@@ -1,20 +1,20 @@
 import FerryPlatform
 
-/// A compression that HTTP can name in `Content-Encoding` (RFC 9110 §8.4.1, RFC 8878).
+/// A compression with a name for `Content-Encoding` (RFC 9110 §8.4.1, RFC 8878).
 package enum ContentCoding: String, Sendable, CaseIterable {
   #if SystemLibraries && !canImport(Darwin)
     case zstd
   #endif
   case gzip
 
-  /// The best coding that this module has: zstd, or gzip in a build without the trait `SystemLibraries`.
+  /// The best coding of this module: zstd, or gzip in a build without the trait `SystemLibraries`.
   package static var preferred: ContentCoding { allCases[0] }
 
   /// The codings this module decodes, in order of preference, as an `Accept-Encoding` value.
   package static let acceptEncoding = allCases.map(\.rawValue).joined(separator: ", ")
 
-  /// Creates the coding that a `Content-Encoding` token names, without regard to case; `x-gzip` is
-  /// gzip (RFC 9110 §8.4.1.3).
+  /// Creates the coding of a `Content-Encoding` token, without regard to case; `x-gzip` is gzip
+  /// (RFC 9110 §8.4.1.3).
   package init?(token: some StringProtocol) {
     switch token.lowercasedASCII {
     #if SystemLibraries && !canImport(Darwin)
@@ -25,14 +25,14 @@ package enum ContentCoding: String, Sendable, CaseIterable {
     }
   }
 
-  /// Finds the coding of a frame or member by its first bytes; `nil` if this build has none for it.
+  /// Finds the coding of a frame or member by the first bytes; `nil` if this build has none for it.
   package init?(of bytes: some Sequence<UInt8>) {
     let coding = Self.allCases.first { bytes.starts(with: $0.magicNumber) }
     guard let coding else { return nil }
     self = coding
   }
 
-  /// The bytes that every frame (RFC 8878 §3.1.1) or member (RFC 1952 §2.3.1) begins with.
+  /// The first bytes of every frame (RFC 8878 §3.1.1) or member (RFC 1952 §2.3.1).
   private var magicNumber: [UInt8] {
     switch self {
     #if SystemLibraries && !canImport(Darwin)

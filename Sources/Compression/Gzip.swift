@@ -66,7 +66,7 @@ enum Gzip {
       // The next bytes must be another member; inflate rejects anything else as a bad header.
       case Z_STREAM_END: inflateReset(&stream)
       case Z_MEM_ERROR: throw .failed("inflate: out of memory")
-      // No progress means that the input ended inside a member.
+      // No progress means an end of the input inside a member.
       default: throw .malformed
       }
     }

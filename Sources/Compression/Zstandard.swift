@@ -78,7 +78,7 @@
           // With the input used up, only a full window can hide more output of the same frame.
           if input.pos == input.size && (pending == 0 || piece.pos < piece.size) { break }
         }
-        // Zero means that a frame ended exactly here; anything else is a truncated frame.
+        // Zero means the end of a frame exactly here; anything else is a truncated frame.
         if pending != 0 { throw .malformed }
       }
     }

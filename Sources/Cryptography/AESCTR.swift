@@ -1,7 +1,7 @@
 /// AES-256 in counter mode (NIST SP 800-38A §6.5).
 ///
-/// Encrypts and decrypts any range of a file at its offset, without the rest. It does not detect
-/// changed bytes: a reader needs a hash as well.
+/// Encrypts and decrypts any range of a file at the given offset, without the rest. It does not
+/// detect changed bytes: a reader needs a hash as well.
 package struct AESCTR: Sendable, Equatable {
   /// Bytes of the key, which may encrypt one content only: two contents under one key reveal their
   /// difference.
@@ -22,7 +22,7 @@ package struct AESCTR: Sendable, Equatable {
     if bytes.isEmpty { return [] }
     let block = UInt64(offset / Self.blockBytes)
     let counter = (0..<16).map { $0 < 8 ? 0 : UInt8(truncatingIfNeeded: block >> (8 * (15 - $0))) }
-    // A range may begin within a block; the first bytes of that block's key stream are skipped.
+    // A range may begin within a block; the first bytes of this block's key stream are skipped.
     let skipped = Int(offset % Self.blockBytes)
     return Algorithms.aesCTR(bytes, key: key, counter: counter, skipped: skipped)
   }

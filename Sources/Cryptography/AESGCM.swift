@@ -4,7 +4,7 @@ package struct AESGCM: Sendable, Equatable {
   package static let keyBytes = 32
   /// Bytes of the nonce, which must never be used again under one key.
   package static let nonceBytes = 12
-  /// Bytes that sealing adds at the end.
+  /// Bytes added by sealing at the end.
   package static let tagBytes = 16
 
   private let key: [UInt8]
@@ -15,7 +15,7 @@ package struct AESGCM: Sendable, Equatable {
     self.key = key
   }
 
-  /// Returns the content encrypted, with its tag at the end: 16 bytes longer.
+  /// Returns the content encrypted, with the tag at the end: 16 bytes longer.
   ///
   /// - Parameters:
   ///   - nonce: 12 bytes, never used before under this key.

@@ -7,7 +7,7 @@
   /// The algorithms of this module by Apple's CryptoKit, and by CommonCrypto and Security for what
   /// CryptoKit does not have: AES in counter mode and RSA.
   enum Algorithms {
-    /// A SHA-256 of content that comes in parts.
+    /// A SHA-256 of content in parts.
     struct Digest: ~Copyable {
       private var hash = CryptoKit.SHA256()
 
@@ -59,7 +59,7 @@
       return Array(result[skipped...])
     }
 
-    /// Returns the encrypted content with its tag at the end.
+    /// Returns the encrypted content with the tag at the end.
     static func aesGCMSeal(
       _ content: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]
     ) -> [UInt8] {
@@ -70,7 +70,7 @@
       return Array(box.ciphertext) + Array(box.tag)
     }
 
-    /// Returns the decrypted content of what ends with its tag; `nil` if it is not authentic.
+    /// Returns the decrypted content of bytes with a tag at the end; `nil` if it is not authentic.
     static func aesGCMOpen(
       _ sealed: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]
     ) -> [UInt8]? {
@@ -113,7 +113,7 @@
 
     // MARK: RSA and P-256
 
-    /// A public key that checks signatures with SHA-256.
+    /// A public key to check signatures with SHA-256.
     final class PublicKey: Sendable {
       private enum Key {
         // SAFETY: the key is immutable, and Security's functions may be called by any thread.
@@ -140,7 +140,8 @@
         self.key = .p256(key)
       }
 
-      /// Whether a signature is the message's: as RSA has it, or the 64 bytes of ECDSA's numbers.
+      /// Returns `true` if a signature is the message's: as RSA has it, or the 64 bytes of ECDSA's
+      /// numbers.
       func isValid(
         _ signature: [UInt8], for message: [UInt8], scheme: VerificationKey.Scheme
       ) -> Bool {

@@ -1,7 +1,7 @@
 /// Base64 with the alphabet for URLs, without padding (RFC 4648 §5, RFC 7515 §2).
 package enum Base64URL {
   /// Returns the bytes. The result is `nil` for text with other characters, of an impossible
-  /// length, or with unused bits that are not zero. So each sequence of bytes has exactly one form.
+  /// length, or with unused bits other than zero. So each sequence of bytes has exactly one form.
   package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
     guard text.count % 4 != 1 else { return nil }
     var bytes: [UInt8] = []

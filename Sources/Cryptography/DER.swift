@@ -1,4 +1,4 @@
-/// The few forms of ASN.1's distinguished encoding (X.690) that keys and signatures need.
+/// The few forms of ASN.1's distinguished encoding (X.690) for keys and signatures.
 enum DER {
   static let null: [UInt8] = [0x05, 0x00]
 
@@ -6,10 +6,10 @@ enum DER {
 
   static func bitString(_ bytes: [UInt8]) -> [UInt8] { tagged(0x03, [0] + bytes) }
 
-  /// Returns an identifier in its encoded form, without tag and length.
+  /// Returns an identifier in encoded form, without tag and length.
   static func identifier(_ content: [UInt8]) -> [UInt8] { tagged(0x06, content) }
 
-  /// Returns a number that is not negative, given with its most significant byte first.
+  /// Returns a non-negative number, given with the most significant byte first.
   static func integer(_ bytes: some Collection<UInt8>) -> [UInt8] {
     var digits = Array(bytes.drop { $0 == 0 })
     if digits.isEmpty || digits[0] >= 0x80 { digits.insert(0, at: 0) }

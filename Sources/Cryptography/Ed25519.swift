@@ -28,13 +28,13 @@ package enum Ed25519 {
     /// Creates a new key from the operating system's randomness.
     package init() { bytes = SecureRandom.bytes(Ed25519.keyBytes) }
 
-    /// Creates a key that was kept; throws ``CryptographyError/invalidKey`` unless it has 32 bytes.
+    /// Creates a stored key; throws ``CryptographyError/invalidKey`` unless it has 32 bytes.
     package init(_ bytes: [UInt8]) throws(CryptographyError) {
       guard bytes.count == Ed25519.keyBytes else { throw .invalidKey }
       self.bytes = bytes
     }
 
-    /// The key that others check this one's signatures with.
+    /// The key for others to check this one's signatures.
     package var publicKey: PublicKey {
       PublicKey(checked: Algorithms.ed25519PublicKey(of: bytes))
     }

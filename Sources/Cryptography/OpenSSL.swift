@@ -6,14 +6,14 @@
     private static let keepsTables: Bool =
       OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
 
-    /// Makes OpenSSL keep its tables. By itself it frees them in exit(3), while other threads may still
-    /// compute a hash (OPENSSL_init_crypto(3)). It has to come before any other use.
+    /// Makes OpenSSL keep its tables. By itself it frees them in exit(3), while other threads may
+    /// still compute a hash (OPENSSL_init_crypto(3)). It has to come before any other use.
     package static func prepare() { precondition(keepsTables, "OpenSSL cannot be used") }
   }
 
   /// The algorithms of this module by OpenSSL's libcrypto.
   enum Algorithms {
-    /// A SHA-256 of content that comes in parts.
+    /// A SHA-256 of content in parts.
     struct Digest: ~Copyable {
       private let context: OpaquePointer
 
@@ -92,7 +92,7 @@
       return result
     }
 
-    /// Returns the encrypted content with its tag at the end.
+    /// Returns the encrypted content with the tag at the end.
     static func aesGCMSeal(
       _ content: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]
     ) -> [UInt8] {
@@ -114,14 +114,14 @@
       return sealed
     }
 
-    /// Returns the decrypted content of what ends with its tag; `nil` if it is not authentic.
+    /// Returns the decrypted content of bytes with a tag at the end; `nil` if it is not authentic.
     static func aesGCMOpen(
       _ sealed: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]
     ) -> [UInt8]? {
       OpenSSL.prepare()
       let size = sealed.count - AESGCM.tagBytes
       var tag = Array(sealed[size...])
-      // One byte more, so that there is an address for no content, too.
+      // One byte more, so there is an address for no content, too.
       var content = [UInt8](repeating: 0, count: size + 1)
       let cipher = EVP_CIPHER_CTX_new()
       defer { EVP_CIPHER_CTX_free(cipher) }
@@ -188,7 +188,7 @@
 
     // MARK: RSA and P-256
 
-    /// A public key that checks signatures with SHA-256.
+    /// A public key to check signatures with SHA-256.
     final class PublicKey: Sendable {
       // SAFETY: OpenSSL's keys may be read by several threads; it is never changed after `init`.
       private nonisolated(unsafe) let key: OpaquePointer
@@ -227,7 +227,8 @@
 
       deinit { EVP_PKEY_free(key) }
 
-      /// Whether a signature is the message's: as RSA has it, or the 64 bytes of ECDSA's numbers.
+      /// Returns `true` if a signature is the message's: as RSA has it, or the 64 bytes of ECDSA's
+      /// numbers.
       func isValid(
         _ signature: [UInt8], for message: [UInt8], scheme: VerificationKey.Scheme
       ) -> Bool {

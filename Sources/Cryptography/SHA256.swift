@@ -1,4 +1,4 @@
-/// SHA-256 (FIPS 180-4) of content that comes in parts.
+/// SHA-256 (FIPS 180-4) of content in parts.
 package struct SHA256: ~Copyable {
   private var state = Algorithms.Digest()
 

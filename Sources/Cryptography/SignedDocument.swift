@@ -1,8 +1,8 @@
-/// A document with its signature: a JSON Web Signature in compact form (RFC 7515 §3.1) by Ed25519
+/// A document with a signature: a JSON Web Signature in compact form (RFC 7515 §3.1) by Ed25519
 /// (RFC 8037).
 ///
 /// The header is always `{"alg":"EdDSA","typ":"…"}`, byte for byte. A reader thus never follows a
-/// header: neither another algorithm nor a key that the document names itself.
+/// header: neither another algorithm nor a key named by the document itself.
 package struct SignedDocument: Sendable, Equatable {
   /// The content, which nothing but ``isSigned(by:type:)`` vouches for.
   package let payload: [UInt8]
@@ -31,7 +31,7 @@ package struct SignedDocument: Sendable, Equatable {
 
   /// Returns a signed document as text.
   ///
-  /// - Parameter type: names the kind of document, so that no signature counts for another kind;
+  /// - Parameter type: names the kind of document, so no signature counts for another kind;
   ///   letters, digits and `-`.
   package static func sign(
     _ payload: [UInt8], type: String, with key: Ed25519.SecretKey

@@ -1,6 +1,6 @@
-/// A public key of RSA or of the curve P-256, that checks signatures with SHA-256.
+/// A public key of RSA or of the curve P-256, to check signatures with SHA-256.
 package final class VerificationKey: Sendable {
-  /// The scheme that the key is for. A key checks signatures of its own scheme only.
+  /// The scheme of a key. A key checks only signatures of the same scheme.
   package enum Scheme: Sendable, Equatable {
     /// RSASSA-PKCS1-v1_5 (RFC 8017 §8.2).
     case rsa

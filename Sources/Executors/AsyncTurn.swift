@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Lets one caller go on at a time, in the order in which they come.
+/// A gate for one caller at a time, in the order in which they come.
 ///
 /// ```swift
 /// let turn = AsyncTurn()
-/// let saved = await turn.take { await save() }
+/// let saved = await turn.perform { await save() }
 /// ```
 package final class AsyncTurn: Sendable {
   private struct State {

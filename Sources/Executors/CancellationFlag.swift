@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Notifies a thread that the task waiting for it was cancelled.
+/// Notifies a thread about the cancellation of the task that waits for it.
 package final class CancellationFlag: Sendable {
   private let flag = Atomic(false)
 
@@ -10,7 +10,7 @@ package final class CancellationFlag: Sendable {
 
   package func set() { flag.store(true, ordering: .relaxed) }
 
-  /// Runs work that looks at the flag, and sets the flag when this task is cancelled.
+  /// Runs work that checks the flag, and sets the flag when this task is cancelled.
   package static func whileRunning<T: Sendable>(
     _ body: (CancellationFlag) async throws -> T
   ) async throws -> T {

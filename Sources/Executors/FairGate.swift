@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Lets a number of callers go on at the same time. The others wait in turns of their flows.
+/// A gate for a number of callers at the same time. The others wait in turns of their flows.
 ///
 /// ```swift
-/// let gate = FairGate(permits: 3)
+/// let gate = FairGate(FlowLimits(all: 3))
 /// let flow = WorkFlow.current
 /// guard await gate.enter(flow.path) else { throw .busy }
 /// defer { gate.leave(flow.path) }
@@ -37,10 +37,10 @@ package final class FairGate: Sendable {
     self.waitingMax = waitingMax
   }
 
-  /// Callers that wait.
+  /// Callers in the queue.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-  /// Callers of one user that wait.
+  /// Callers of one user in the queue.
   package func waitingCount(of user: String) -> Int {
     state.withLock { $0.waiting.count(of: user) }
   }
@@ -80,7 +80,7 @@ package final class FairGate: Sendable {
   }
 }
 
-/// How much work may run at the same time.
+/// The limits of work at the same time.
 package struct FlowLimits: Sendable, Equatable {
   /// Of all users together.
   package var all: Int
@@ -98,7 +98,7 @@ package struct FlowLimits: Sendable, Equatable {
   }
 }
 
-/// The work that runs, by user; pure.
+/// The running work, by user; pure.
 package struct FlowCounts: Sendable, Equatable {
   /// Of all users together.
   package private(set) var all = 0

@@ -1,8 +1,8 @@
-/// A queue that serves its flows in turns, and the work of a flow in the order of arrival; pure.
+/// A queue with flows in turns, and with the work of a flow in the order of arrival; pure.
 ///
 /// A path names the flow of a piece of work from the outside in: the user, then the space. At each
-/// level the names take turns. So one user with a thousand pieces of work and one user with a single
-/// piece get the same share. All paths of a queue have the same length.
+/// level the names take turns. So one user with a thousand pieces of work and one user with a
+/// single piece get the same share. All paths of a queue have the same length.
 ///
 /// ```swift
 /// var queue = FairQueue<String>()
@@ -16,32 +16,32 @@ package struct FairQueue<Element> {
 
   package init() {}
 
-  /// Elements that wait.
+  /// Elements in the queue.
   package var count: Int { root.count }
 
   package var isEmpty: Bool { root.count == 0 }
 
-  /// Elements that wait of one outermost name.
+  /// Elements in the queue of one outermost name.
   package func count(of name: String) -> Int { root.children[name]?.count ?? 0 }
 
   package mutating func add(_ element: Element, to path: [String]) { root.add(element, path[...]) }
 
-  /// Returns the element that ``removeNext(where:)`` would return.
+  /// Returns the next result of ``removeNext(where:)``.
   package func next(where mayGo: (String) -> Bool = { _ in true }) -> Element? {
     root.next(where: mayGo)
   }
 
-  /// Removes and returns the next element. The turns of names that may not go are passed over, and
-  /// come first later.
+  /// Removes and returns the next element. The turns of names that may not go are skipped, and come
+  /// first later.
   ///
   /// - Parameter mayGo: Whether an outermost name may go.
   package mutating func removeNext(where mayGo: (String) -> Bool = { _ in true }) -> Element? {
     root.removeNext(where: mayGo)
   }
 
-  /// Removes and returns the newest element of the flow that waits for most, level by level: the
-  /// user with most elements, then the space of this user with most. So a full queue has room for
-  /// those that use little of it.
+  /// Removes and returns the newest element of the flow with most elements, level by level. This is
+  /// the user with most elements, then the space of this user with most. So a full queue has room
+  /// for users with little work.
   package mutating func removeHeaviest() -> Element? { root.removeHeaviest() }
 
   /// Removes and returns elements at the heads of flows, as long as they satisfy the condition.

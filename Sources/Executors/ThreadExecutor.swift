@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A serial executor on one dedicated thread, for actors whose C calls block.
+/// A serial executor on one dedicated thread, for actors with blocking C calls.
 ///
 /// Blocking calls (SQLite, libpq) must never hold a thread of the cooperative pool. The thread ends
 /// when the executor is released and its queue is empty.
@@ -23,7 +23,7 @@ package final class ThreadExecutor: SerialExecutor {
     queue.push { job.runSynchronously(on: executor) }
   }
 
-  /// Runs one blocking closure on the thread and returns its result.
+  /// Runs one blocking closure on the thread and returns the result.
   package func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
     try await withCheckedThrowingContinuation { continuation in
       queue.push { continuation.resume(with: Result(catching: body)) }

@@ -3,9 +3,9 @@ import Synchronization
 
 /// Threads for long computations: JSON, compression.
 ///
-/// The cooperative pool has one thread for each core. All tasks without an executor of their own
-/// run there, such as timers and continuations. Work that keeps its threads busy delays all of
-/// them. The threads end when the executor is released and its queue is empty.
+/// The cooperative pool has one thread for each core. All tasks without a separate executor run
+/// there, such as timers and continuations. Long work on these threads delays all of them. The
+/// threads end when the executor is released and its queue is empty.
 package final class ThreadPoolExecutor: TaskExecutor {
   private let queue: SharedQueue
 
@@ -20,7 +20,7 @@ package final class ThreadPoolExecutor: TaskExecutor {
 
   deinit { queue.close() }
 
-  /// More threads than cores, so that short tasks get their share beside long ones.
+  /// More threads than cores, so short tasks get their share beside long ones.
   package static var usualThreadCount: Int {
     max(4, ProcessInfo.processInfo.activeProcessorCount * 2)
   }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The user for whom work is done, and the part of the data that it is about. Queues serve the flows
-/// in turns (``FairQueue``), so that no user's work waits for all of another's.
+/// The user of a piece of work, and the part of the data for it. Queues serve the flows in turns
+/// (``FairQueue``), so no user's work waits for all of another's.
 package struct WorkFlow: Sendable, Hashable {
   /// The user: an account, or an address before the user is known. Empty for the server's own work.
   package let user: String
@@ -37,6 +37,6 @@ package struct WorkFlow: Sendable, Hashable {
     await Self.$holder.withValue(Holder(self), operation: body)
   }
 
-  /// Makes this the flow of the body that runs, from now on.
+  /// Makes this the flow of the running body, from now on.
   package func assign() { Self.holder?.flow.withLock { $0 = self } }
 }

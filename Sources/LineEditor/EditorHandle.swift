@@ -1,7 +1,7 @@
 import CFerryLineEditor
 
-/// The handle of libedit, its history, and the state that its callbacks use. Everything runs on the
-/// thread of ``LineEditor``.
+/// The handle of libedit, the history, and the state for callbacks. Everything runs on the thread
+/// of ``LineEditor``.
 final class EditorHandle {
   private let editor: OpaquePointer
   private let history: OpaquePointer
@@ -22,7 +22,7 @@ final class EditorHandle {
     self.history = history
     self.keyboard = keyboard
     ferry_history_set_size(history, Int32(LineEditor.entriesMax))
-    // The callbacks find this object by its address; it outlives the handle.
+    // The callbacks find this object by address; it outlives the handle.
     ferry_el_set_client_data(editor, Unmanaged.passUnretained(self).toOpaque())
     ferry_el_set_prompt(editor) { editor in EditorHandle.of(editor)?.prompt }
     ferry_el_set_history(editor, history)

@@ -1,15 +1,15 @@
 import FerryPlatform
 import Foundation
 
-/// A file with the statements that a user typed, readable by its owner only (mode 0600). Several
-/// processes may add to it. A file that cannot be used is no error: the history is then empty.
+/// A file with the statements typed by a user, readable by the owner only (mode 0600). Several
+/// processes may add to it. An unusable file is no error: the history is then empty.
 ///
 /// ```swift
 /// let file = HistoryFile.ofUser(named: "sql_history")
 /// file?.append("SELECT 1;")
 /// ```
 package struct HistoryFile: Sendable {
-  /// Above this number of bytes the file is shortened to its last entries.
+  /// Above this number of bytes the file is shortened to the last entries.
   package static let bytesMax = 1 << 20
 
   /// The path of the file.
@@ -37,8 +37,8 @@ package struct HistoryFile: Sendable {
     return entries
   }
 
-  /// Adds an entry at once. Creates the file and its folders (mode 0700) if they are absent.
-  /// Returns whether the entry was written.
+  /// Adds an entry at once. Creates the file and all folders (mode 0700) if they are absent.
+  /// Returns `true` if the entry was written.
   @discardableResult
   package func append(_ entry: String) -> Bool {
     guard let line = HistoryText.line(entry) else { return false }
@@ -46,7 +46,7 @@ package struct HistoryFile: Sendable {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }
-    // Also a file that another umask or a copy has opened to others.
+    // Also a file opened to others by another umask or a copy.
     guard fchmod(descriptor, 0o600) == 0 else { return false }
     let bytes = Array(line.utf8)
     return write(descriptor, bytes, bytes.count) == bytes.count

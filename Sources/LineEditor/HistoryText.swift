@@ -6,7 +6,7 @@ package enum HistoryText {
   /// The most bytes of an entry; longer ones are not kept.
   package static let entryBytesMax = 64 << 10
 
-  /// Returns the line for an entry with its end; `nil` if the entry is empty or too long.
+  /// Returns the line for an entry, with the line end; `nil` if the entry is empty or too long.
   package static func line(_ entry: String) -> String? {
     let isBlank = entry.trimmedASCII.isEmpty
     guard !isBlank, entry.utf8.count <= entryBytesMax else { return nil }
@@ -22,8 +22,8 @@ package enum HistoryText {
     return line + "\n"
   }
 
-  /// Returns the last `count` entries of a file, oldest first. Skips lines that are not entries, such as
-  /// a line that a killed process has not finished.
+  /// Returns the last `count` entries of a file, oldest first. Skips lines without an entry, such
+  /// as an unfinished line of a killed process.
   package static func entries(_ text: String, last count: Int) -> [String] {
     let lines = text.parts(at: "\n")
     return lines.dropLast().suffix(count).compactMap(entry)

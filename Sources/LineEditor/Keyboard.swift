@@ -37,7 +37,7 @@ final class Keyboard: Sendable {
     return String(decoding: bytes, as: UTF8.self).unicodeScalars.first
   }
 
-  /// Returns the number of bytes of a character in UTF-8 (RFC 3629 §3), by its first one.
+  /// Returns the number of bytes of a character in UTF-8 (RFC 3629 §3), by the first one.
   private static func length(_ first: UInt8) -> Int {
     switch first {
     case 0xC2...0xDF: 2

@@ -1,7 +1,7 @@
 import CFerryLineEditor
 import FerryExecutors
 
-/// Lines that a user types on the terminal of this process, with editing and a history (libedit).
+/// Lines typed by a user on the terminal of this process, with editing and a history (libedit).
 ///
 /// Use it only if standard input and output are terminals. The keys are those of Emacs; a file
 /// `~/.editrc` changes them (editrc(5)).
@@ -13,7 +13,7 @@ import FerryExecutors
 package actor LineEditor {
   /// The user's answer to a prompt.
   package enum Input: Sendable, Equatable {
-    /// A line without its end.
+    /// A line without the line end.
     case line(String)
     /// Ctrl-C: the text is discarded.
     case cancelled
@@ -21,7 +21,7 @@ package actor LineEditor {
     case end
   }
 
-  /// The most entries that the arrow keys reach.
+  /// The most entries within reach of the arrow keys.
   package static let entriesMax = 1_000
 
   private nonisolated let executor = ThreadExecutor(name: "line-editor")
@@ -36,7 +36,7 @@ package actor LineEditor {
   /// Prepares the terminal; it changes only while a line is read.
   ///
   /// - Parameters:
-  ///   - program: its name in `~/.editrc`.
+  ///   - program: the name in `~/.editrc`.
   ///   - history: former entries, oldest first; the last ``entriesMax`` count.
   /// - Throws: ``LineEditorError`` if the terminal cannot be used.
   package init(program: String, history: [String] = []) throws(LineEditorError) {
@@ -46,7 +46,7 @@ package actor LineEditor {
     for entry in history.suffix(Self.entriesMax) { handle.remember(entry) }
   }
 
-  /// Prompts for a line and returns it. Waits on a thread of its own.
+  /// Prompts for a line and returns it. Waits on a separate thread.
   package nonisolated func read(prompt: String) async -> Input {
     await withTaskCancellationHandler {
       await edit(prompt)

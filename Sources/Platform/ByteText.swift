@@ -1,8 +1,8 @@
 // Texts from outside, compared and cut by their bytes.
 //
-// Swift's `String` compares by canonical equivalence and cuts between `Character`s: U+212A equals `K`, and a
-// quote behind U+0600 is no quote. Formats, databases and other programs read bytes. `Scripts/check-text.py`
-// reports the functions of `String` in places that read text from outside.
+// Swift's `String` compares by canonical equivalence and cuts between `Character`s: U+212A equals
+// `K`, and a quote behind U+0600 is no quote. Formats, databases and other programs read bytes.
+// `Scripts/check-text.py` reports functions of `String` on text from outside.
 
 extension StringProtocol {
   /// Returns whether both texts have the same bytes.
@@ -73,13 +73,13 @@ extension StringProtocol {
     utf8.split { (0x0A...0x0D).contains($0) }.map { self[$0.startIndex..<$0.endIndex] }
   }
 
-  /// Returns the text behind its first bytes; `nil` if these are others.
+  /// Returns the text behind these first bytes; `nil` if it begins with others.
   package func rest(after beginning: some StringProtocol) -> SubSequence? {
     guard begins(with: beginning) else { return nil }
     return self[utf8.index(startIndex, offsetBy: beginning.utf8.count)...]
   }
 
-  /// Returns the text without its last bytes; `nil` if these are others.
+  /// Returns the text without these last bytes; `nil` if it ends with others.
   package func start(before end: some StringProtocol) -> SubSequence? {
     guard ends(with: end) else { return nil }
     return self[..<utf8.index(endIndex, offsetBy: -end.utf8.count)]

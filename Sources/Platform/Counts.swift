@@ -12,7 +12,7 @@ extension BinaryInteger {
 }
 
 extension BinaryInteger {
-  /// Returns the number with its noun: `1 file`, `2,000 files`.
+  /// Returns the number with the noun: `1 file`, `2,000 files`.
   ///
   /// - Parameter plural: The plural, if it is not the noun with an `s`.
   package func counted(_ noun: String, _ plural: String? = nil) -> String {

@@ -1,4 +1,5 @@
-// The C library of the system. All that differs between Glibc, Musl, Bionic and Darwin is in this file.
+// The C library of the system. All differences between Glibc, Musl, Bionic and Darwin are in this
+// file.
 #if canImport(Glibc)
   @_exported public import Glibc
 #elseif canImport(Musl)
@@ -12,7 +13,7 @@
   #error("Ferry knows the C libraries Glibc, Musl, Bionic and Darwin")
 #endif
 
-/// Calls of the C library that systems name or declare differently.
+/// Calls of the C library with different names or declarations on the systems.
 package enum Platform {
   /// The type of a datagram socket, for socket(2) and getaddrinfo(3).
   package static var datagramSocket: Int32 {
@@ -24,8 +25,8 @@ package enum Platform {
     #endif
   }
 
-  /// F_OFD_SETLK, which C libraries declare only on request: a lock that belongs to the open file,
-  /// not to the process (fcntl(2)).
+  /// F_OFD_SETLK, which C libraries declare only on request: a lock of the open file, not of the
+  /// process (fcntl(2)).
   package static var setDescriptionLock: Int32 {
     #if canImport(Darwin)
       90
@@ -34,10 +35,11 @@ package enum Platform {
     #endif
   }
 
-  /// Releases the locks of an open file, flock(2) and ``setDescriptionLock``, for all that have it.
+  /// Releases the locks of an open file, flock(2) and ``setDescriptionLock``, for all holders of
+  /// the file.
   ///
-  /// Closing is not enough: a program that another thread starts at this moment has the file, too, until
-  /// it is executed.
+  /// Closing is not enough: a program started at this moment by another thread has the file, too,
+  /// until it is executed.
   package static func unlock(_ descriptor: Int32) {
     _ = flock(descriptor, LOCK_UN)
     // A length of 0 is the whole file.
@@ -47,8 +49,8 @@ package enum Platform {
     _ = fcntl(descriptor, setDescriptionLock, &range)
   }
 
-  /// Waits until the names in the folder of a file are on the disk, so that a new name survives a loss
-  /// of power. A folder that its user may write to and not read is left to the system.
+  /// Waits until the names in the folder of a file are on the disk, so a new name survives a loss
+  /// of power. A writable but unreadable folder is left to the system.
   ///
   /// - Returns: whether it succeeded; if not, `errno` has the reason.
   package static func flushFolder(of path: String) -> Bool {
@@ -73,19 +75,19 @@ package enum Platform {
     #endif
   }
 
-  /// Notes that a part of a file will be read from its start to its end, so that the kernel reads
-  /// ahead. Systems without posix_fadvise(2) do so by themselves.
+  /// Announces a read of a part of a file from start to end, so the kernel reads ahead. Systems
+  /// without posix_fadvise(2) do so by themselves.
   package static func readsInOrder(_ descriptor: Int32, from start: Int, count: Int) {
     #if !canImport(Darwin)
       posix_fadvise(descriptor, off_t(start), off_t(count), POSIX_FADV_SEQUENTIAL)
     #endif
   }
 
-  /// Begins to write a part of a file to the disk, and does not wait. Failures are reported by a later
-  /// fsync(2). Without posix_fadvise(2) nothing begins before that.
+  /// Begins to write a part of a file to the disk, and does not wait. A later fsync(2) reports
+  /// failures. Without posix_fadvise(2) nothing begins before the fsync(2).
   package static func startFlushing(_ descriptor: Int32, from start: Int64, count: Int64) {
     #if !canImport(Darwin)
-      // Linux writes pages that are not written yet, and drops only those that are.
+      // Linux writes unwritten pages, and drops only written ones.
       posix_fadvise(descriptor, off_t(start), off_t(count), POSIX_FADV_DONTNEED)
     #endif
   }
@@ -98,7 +100,7 @@ package enum Platform {
     #endif
   }
 
-  /// Returns an identifier of the system's run since its last start; `nil` if it has none.
+  /// Returns an identifier of the system's run since the last start; `nil` if it has none.
   package static func bootIdentifier() -> String? {
     #if canImport(Darwin)
       var text = [CChar](repeating: 0, count: 64)

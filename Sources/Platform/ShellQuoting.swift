@@ -1,8 +1,9 @@
-// Texts from outside in command lines that a user may paste into a shell. No other code quotes for a shell.
+// Texts from outside in command lines that a user may paste into a shell. No other code quotes for
+// a shell.
 
 extension String {
-  /// The text as one word of a POSIX shell: in single quotes, each quote of it written as `'\''`. It works
-  /// on bytes, since a quote may be one `Character` with a mark before or behind it.
+  /// The text as one word of a POSIX shell: in single quotes, each quote of it written as `'\''`.
+  /// It works on bytes, since a quote may be one `Character` with a mark before or behind it.
   package var shellQuoted: String {
     var quoted = [UInt8(ascii: "'")]
     quoted.reserveCapacity(utf8.count + 2)
@@ -18,13 +19,13 @@ extension String {
   }
 }
 
-/// Command lines that a message suggests; pure.
+/// Suggested command lines in messages; pure.
 package enum SuggestedCommand {
-  /// Returns a command with texts from outside as its last words, to stand between backticks.
+  /// Returns a command with texts from outside as the last words, for a place between backticks.
   ///
-  /// `line("ferry track", ["my notes"], or: "TABLE")` is `ferry track 'my notes'`. If a text could be another
-  /// one than a user sees, or could end the line or the suggestion, no text is suggested: the result is
-  /// `ferry track TABLE`.
+  /// `line("ferry track", ["my notes"], or: "TABLE")` is `ferry track 'my notes'`. If a text could
+  /// be another one than a user sees, or could end the line or the suggestion, no text is
+  /// suggested. The result is `ferry track TABLE`.
   package static func line(
     _ command: String, _ operands: [String], or placeholder: String
   ) -> String {
@@ -45,8 +46,9 @@ package enum SuggestedCommand {
     return isPlain && !text.isEmpty ? text : text.shellQuoted
   }
 
-  /// Whether a user sees each character of a text as it will be pasted: none is a control character, a line
-  /// separator, invisible or of another direction. A backtick would end the suggestion.
+  /// Returns `true` if a user sees each character of a text as it will be pasted. None is a control
+  /// character, a line separator, invisible or of another direction. A backtick would end the
+  /// suggestion.
   private static func isFaithful(_ text: String) -> Bool {
     text.unicodeScalars.allSatisfy { scalar in
       if scalar.properties.isDefaultIgnorableCodePoint { return false }

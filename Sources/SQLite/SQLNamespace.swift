@@ -1,7 +1,7 @@
 import FerryPlatform
 
-/// Puts a number into a program's own names in SQL, so that one file holds several sets of its tables and
-/// one connection several sets of its functions.
+/// Puts a number into a program's own names in SQL. So one file holds several sets of its tables,
+/// and one connection several sets of its functions.
 ///
 /// ```swift
 /// let second = SQLNamespace(prefix: "ferry_", number: 2)
@@ -28,7 +28,7 @@ package struct SQLNamespace: Sendable, Hashable {
   }
 
   /// Returns SQL with the set's names. Texts, quoted names and comments stay as they are: they may
-  /// contain a user's names. SQL that has the set's names already does not change.
+  /// contain a user's names. SQL with the set's names does not change.
   package func rewrite(_ sql: String) -> String {
     if number == 1 { return sql }
     let (prefix, own) = (Array(prefix.utf8), Array(ownPrefix.utf8))
@@ -57,7 +57,8 @@ package struct SQLNamespace: Sendable, Hashable {
     return String(decoding: result, as: UTF8.self)
   }
 
-  /// Returns the length of a text or a quoted name with its quotes. A doubled quote begins another one.
+  /// Returns the length of a text or a quoted name with the quotes. A doubled quote begins another
+  /// one.
   private static func quotedLength(_ rest: ArraySlice<UInt8>, _ quote: UInt8) -> Int {
     let end = rest.dropFirst().firstIndex(of: quote)
     return end.map { $0 - rest.startIndex + 1 } ?? rest.count

@@ -1,7 +1,6 @@
 import FerryPlatform
 
-/// The text of a statement, compared by its bytes: two texts that Swift takes for equal may name
-/// two columns.
+/// The text of a statement, compared by bytes: two texts equal in Swift may name two columns.
 struct SQLText: Hashable {
   private let text: String
 
@@ -30,7 +29,7 @@ struct SQLText: Hashable {
     }
   }
 
-  /// Whether the text contains U+0000.
+  /// True if the text contains U+0000.
   var containsZero: Bool {
     withBytes { bytes in
       guard let start = bytes.baseAddress else { return false }

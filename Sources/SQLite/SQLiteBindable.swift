@@ -2,7 +2,7 @@ import CFerrySQLite
 
 /// A value for one parameter of a statement, or values for several in a row.
 ///
-/// `Optional` binds one NULL for `nil`. A type of this or another module conforms by appending its
+/// `Optional` binds one NULL for `nil`. A type of this or another module conforms by appending
 /// values:
 ///
 /// ```swift
@@ -15,7 +15,7 @@ import CFerrySQLite
 /// ```
 @usableFromInline
 package protocol SQLiteBindable {
-  /// Appends the value, in its storage class.
+  /// Appends the value, in the value's storage class.
   func bind(to parameters: inout SQLiteParameters)
 }
 
@@ -23,7 +23,7 @@ package protocol SQLiteBindable {
 @usableFromInline
 package struct SQLiteParameters {
   private let handle: OpaquePointer
-  /// How many are bound.
+  /// The number of bound values.
   private(set) var count: Int32 = 0
 
   init(of handle: OpaquePointer) { self.handle = handle }
@@ -42,7 +42,7 @@ package struct SQLiteParameters {
   @usableFromInline
   package mutating func appendNull() { sqlite3_bind_null(handle, next()) }
 
-  /// Appends text from bytes that are valid UTF-8; they are copied.
+  /// Appends text from bytes in valid UTF-8; they are copied.
   @usableFromInline
   package mutating func append(text: UnsafeRawBufferPointer) {
     // A nil pointer would bind NULL instead of an empty text.
@@ -61,7 +61,7 @@ package struct SQLiteParameters {
   package mutating func append(_ value: some SQLiteBindable) { value.bind(to: &self) }
 }
 
-/// Text from bytes that are valid UTF-8. `[UInt8]` alone is a blob.
+/// Text from bytes in valid UTF-8. `[UInt8]` alone is a blob.
 @usableFromInline
 package struct SQLiteText<Bytes: Collection<UInt8>>: SQLiteBindable {
   @usableFromInline let bytes: Bytes

@@ -4,20 +4,20 @@ import Foundation
 
 /// The changes of a connection to the main database, some of them perhaps rolled back.
 package struct SQLiteChanges: Sendable, Equatable {
-  /// The most images of one table. With more, any of its rows may have changed.
+  /// The most images of one table. With more, any row of the table may have changed.
   package static let imagesMax = 256
 
-  /// The rows that changed, by the names of their tables.
+  /// The changed rows, by the names of their tables.
   package var rows: [String: SQLiteChangedRows] = [:]
   /// The tables that statements of users may have written to.
   package var written: Set<String> = []
-  /// Whether a statement that makes, alters or drops a table or a view was prepared.
+  /// True after a statement that makes, alters or drops a table or a view was prepared.
   package var changesSchema = false
-  /// Whether ``rows`` has every changed row of every table with a place in the file. Otherwise rows
-  /// are missing of WITHOUT ROWID tables, of a DELETE without WHERE, and those that REPLACE deleted.
+  /// True if ``rows`` has every changed row of every table with a place in the file. Otherwise rows
+  /// are missing of WITHOUT ROWID tables, of a DELETE without WHERE, and those deleted by REPLACE.
   package var isComplete = false
 
-  /// Whether there is none.
+  /// True if there are no changes.
   package var isEmpty: Bool { rows.isEmpty && written.isEmpty && !changesSchema }
 }
 
@@ -38,14 +38,14 @@ package struct SQLiteRowImage: Sendable, Equatable {
 
   package init(number: Int64, values: [Value]) { (self.number, self.values) = (number, values) }
 
-  /// A value in its storage class. Texts are the bytes of their UTF-8.
+  /// A value in its storage class. Texts are UTF-8 bytes.
   package enum Value: Sendable, Hashable {
     case null
     case integer(Int64)
     case real(Double)
     case text([UInt8])
     case blob([UInt8])
-    /// A text or a blob that is too long to be kept.
+    /// A text or a blob too long to store.
     case long
 
     /// The most bytes of a text or a blob.
@@ -90,15 +90,16 @@ final class SQLiteChangeLog {
   private var entries: [String: Entry] = [:]
   private typealias Named = (name: [CChar], entry: Entry)
   /// The last two entries with the names of their tables: a statement mostly changes rows of one
-  /// table, and its trigger those of another one.
+  /// table, and a trigger of it those of another one.
   private var last: (newer: Named?, older: Named?)
   var written: Set<String> = []
-  /// Whether SQLite reports all changed rows.
+  /// True if SQLite reports all changed rows.
   var isComplete = false
 
   init(keepsRows: @escaping (String) -> Bool) { self.keepsRows = keepsRows }
 
-  /// Notes a change of a row. `images` returns the row before and after it; `nil` if it is unknown.
+  /// Records a change of a row. `images` returns the row before and after it; `nil` if it is
+  /// unknown.
   fileprivate func record(
     _ table: UnsafePointer<CChar>, _ images: () -> [SQLiteRowImage]? = { nil }
   ) {
@@ -116,7 +117,7 @@ final class SQLiteChangeLog {
     if let older = last.older, strcmp(table, older.name) == 0 { return older.entry }
     let name = String(cString: table)
     let entry = entries[name] ?? Entry(name, isComplete && keepsRows(name) ? [] : nil)
-    // Names that String takes for the same share an entry, and their tables differ in their columns.
+    // Names equal for String share an entry, and their tables differ in their columns.
     if !entry.table.isSame(as: name) { entry.images = nil }
     entries[name] = entry
     let bytes = Array(UnsafeBufferPointer(start: table, count: strlen(table) + 1))
@@ -183,8 +184,9 @@ extension SQLiteConnection {
     try first("PRAGMA data_version") { $0.int64(0) } ?? 0
   }
 
-  /// Returns the declared type of a table's column by which SQLite converts values. ANY converts none in a strict
-  /// table (https://sqlite.org/stricttables.html), and is a name of NUMERIC in others.
+  /// Returns the declared type of a table's column by which SQLite converts values. ANY converts
+  /// none in a strict table (https://sqlite.org/stricttables.html), and is a name of NUMERIC in
+  /// others.
   package func type(_ declared: String, in table: String) throws -> String {
     guard declared.utf8.map({ $0 & 0xDF }) == Array("ANY".utf8) else { return declared }
     let isStrict = try exists(
@@ -202,7 +204,7 @@ extension SQLiteConnection {
   }
 }
 
-/// Notes a row that is about to change.
+/// Records a row right before the change.
 private func recordRow(
   _ pointer: UnsafeMutableRawPointer?, _ connection: OpaquePointer?, _ operation: Int32,
   _ database: UnsafePointer<CChar>?, _ table: UnsafePointer<CChar>?, _ before: Int64,
@@ -227,7 +229,7 @@ private func recordRow(
   }
 }
 
-/// Returns the values of the row that is about to change; `nil` if SQLite cannot.
+/// Returns the values of the row right before the change; `nil` if SQLite cannot.
 private func values(_ connection: OpaquePointer, after: Bool) -> [SQLiteRowImage.Value]? {
   let count = ferry_row_count(connection)
   var values: [SQLiteRowImage.Value] = []

@@ -8,14 +8,14 @@ extension SQLiteConnection {
     sqlite3_db_filename(handle, "main").map { String(cString: $0) } ?? ""
   }
 
-  /// Whether the main database can only be read.
+  /// True if the main database can only be read.
   package var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
 
-  /// Whether the open transaction writes to the main database.
+  /// True if the open transaction writes to the main database.
   package var isWritingMain: Bool { sqlite3_txn_state(handle, "main") == SQLITE_TXN_WRITE }
 
-  /// Whether a statement that drops a table runs: SQLite deletes the table's rows first, and the rows
-  /// that go with them (https://sqlite.org/foreignkeys.html#fk_schemacommands).
+  /// True while a statement drops a table: SQLite deletes the table's rows first, and the rows that
+  /// go with them (https://sqlite.org/foreignkeys.html#fk_schemacommands).
   package var isDroppingTable: Bool {
     var statement = sqlite3_next_stmt(handle, nil)
     while let current = statement {
@@ -29,15 +29,16 @@ extension SQLiteConnection {
     return false
   }
 
-  /// Whether a statement begins with a word, after white space, empty statements and comments.
+  /// Returns `true` if a statement begins with a word, after white space, empty statements and
+  /// comments.
   static func begins(_ sql: String, with word: String) -> Bool {
     var rest = Array(sql.utf8)[...]
     while let length = ignoredLength(rest) { rest = rest.dropFirst(length) }
     return String(decoding: rest.prefix(word.utf8.count), as: UTF8.self).lowercasedASCII == word
   }
 
-  /// Returns the length of a blank, a semicolon, a byte order mark or a comment at the beginning; `nil`
-  /// if SQL begins with none.
+  /// Returns the length of a blank, a semicolon, a byte order mark or a comment at the beginning;
+  /// `nil` if SQL begins with none.
   private static func ignoredLength(_ sql: ArraySlice<UInt8>) -> Int? {
     guard let first = sql.first else { return nil }
     if first == 0x20 || (0x09...0x0D).contains(first) || first == UInt8(ascii: ";") { return 1 }
@@ -53,17 +54,18 @@ extension SQLiteConnection {
     return end.map { $0.1 + 1 - sql.startIndex } ?? sql.count
   }
 
-  /// Whether the open transaction has unresolved foreign key violations, with which a commit fails.
+  /// True if the open transaction has unresolved foreign key violations, with which a commit fails.
   package var hasOpenForeignKeys: Bool {
     var (open, highest): (Int32, Int32) = (0, 0)
     sqlite3_db_status(handle, SQLITE_DBSTATUS_DEFERRED_FKS, &open, &highest, 0)
     return open != 0
   }
 
-  /// Whether foreign keys are enforced.
+  /// True if foreign keys are enforced.
   package var enforcesForeignKeys: Bool { ferry_setting(handle, SQLITE_DBCONFIG_ENABLE_FKEY) != 0 }
 
-  /// Whether triggers and views may call all functions (https://sqlite.org/pragma.html#pragma_trusted_schema).
+  /// True if triggers and views may call all functions
+  /// (https://sqlite.org/pragma.html#pragma_trusted_schema).
   package var trustsSchema: Bool {
     ferry_setting(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA) != 0
   }
@@ -73,7 +75,7 @@ extension SQLiteConnection {
 package struct SQLiteHost {
   /// The result of an extension that stays in memory until the process ends.
   package static let loaded = SQLITE_OK | 1 << 8
-  /// The result of an extension that could not be loaded.
+  /// The result of an extension with a load failure.
   package static let failed = SQLITE_ERROR
 
   private let routines: UnsafeRawPointer
@@ -81,10 +83,10 @@ package struct SQLiteHost {
   /// - Parameter routines: the third argument of the extension's entry point.
   package init(routines: UnsafeRawPointer) { self.routines = routines }
 
-  /// Whether this program calls the same copy. Another copy must not get the host's connections.
+  /// True if this program calls the same copy. Another copy must not get the host's connections.
   package var isShared: Bool { ferry_is_own_sqlite(routines) != 0 }
 
-  /// Keeps this code in memory until the process ends. SQLite unloads an extension that fails, but the
+  /// Keeps this code in memory until the process ends. SQLite unloads a failed extension, but the
   /// connection may have its functions already, and the Swift runtime cannot be unloaded.
   package func stayInMemory() { ferry_keep_in_memory() }
 

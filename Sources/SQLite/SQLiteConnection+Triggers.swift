@@ -1,20 +1,21 @@
 import CFerrySQLite
 import Foundation
 
-/// Users' triggers beside triggers that have to see the rows that REPLACE removes.
+/// Users' triggers beside triggers that have to see the rows removed by REPLACE.
 ///
-/// Delete triggers fire for these rows only with `recursive_triggers`. But with it, a trigger that writes
-/// to its own table, as one that sets a time of change does, fires itself again until SQLite fails. The
-/// setting takes effect when a statement is compiled. So it is off for statements that replace no rows.
+/// Delete triggers fire for these rows only with `recursive_triggers`. But with it, a trigger with
+/// a write to its own table, such as a time of change, fires itself again until SQLite fails. The
+/// setting takes effect when a statement is compiled. So it is off for statements that replace no
+/// rows.
 extension SQLiteConnection {
-  /// Fires users' triggers as SQLite does by default, in statements that replace no rows: no trigger
-  /// fires itself. The connection has a guard and `recursive_triggers` then.
+  /// Fires users' triggers as SQLite does by default, in statements that replace no rows: no
+  /// trigger fires itself. The connection has a guard and `recursive_triggers` then.
   ///
-  /// Compiled statements are forgotten when the schema changes (``forgetStatements()``): SQLite compiles
-  /// them again with the setting of the connection.
+  /// Compiled statements are forgotten when the schema changes (``forgetStatements()``): SQLite
+  /// compiles them again with the setting of the connection.
   package func fireTriggersByDefault() { keeper?.firesTriggersByDefault = true }
 
-  /// Compiles the first statement of a text. Returns it with the number of its bytes.
+  /// Compiles the first statement of a text. Returns it with the number of bytes.
   func compileForTriggers(
     _ text: String
   ) throws(SQLiteError) -> (statement: OpaquePointer?, consumed: Int) {
@@ -55,8 +56,8 @@ extension SQLiteConnection {
     return (statement, consumed)
   }
 
-  /// Sets the setting without a run of the pragma, after which SQLite would compile all statements again.
-  /// Should a version of SQLite set it only then, the pragma is run.
+  /// Sets the setting without a run of the pragma, after which SQLite would compile all statements
+  /// again. Should a version of SQLite set it only then, the pragma is run.
   private func setRecursiveTriggers(_ isOn: Bool) {
     let sql = "PRAGMA recursive_triggers=\(isOn ? 1 : 0)"
     var pragma: OpaquePointer?
@@ -72,7 +73,7 @@ extension SQLiteConnection {
     return sqlite3_step(state) == SQLITE_ROW && sqlite3_column_int(state, 0) == 1
   }
 
-  /// Whether a statement, one of its triggers, or a table that it writes may replace rows.
+  /// Returns `true` if a statement, one of its triggers, or a written table may replace rows.
   private func mayReplace(
     _ sql: some Collection<UInt8>, _ triggers: Set<String>, _ tables: Set<String>
   ) throws -> Bool {
@@ -88,7 +89,8 @@ extension SQLiteConnection {
         for text in texts { definitions[name, default: []] += text }
       }
     }
-    // SQLite also names common table expressions, which no schema has. Attached files are not searched.
+    // SQLite also names common table expressions, which no schema has. Attached files are not
+    // searched.
     let hasAttached = try exists("SELECT 1 FROM pragma_database_list WHERE seq > 1")
     guard !hasAttached || triggers.allSatisfy({ definitions[$0] != nil }) else { return true }
     return definitions.values.contains { ReplaceWord.isIn($0) }
@@ -101,7 +103,7 @@ extension SQLiteConnection {
 enum ReplaceWord {
   private static let word = Array("replace".utf8)
 
-  /// Whether a text has the word outside of its texts, quoted names and comments.
+  /// Returns `true` if a text has the word outside of texts, quoted names and comments.
   static func isIn(_ sql: some Collection<UInt8>) -> Bool {
     let bytes = Array(sql)
     var place = 0
@@ -121,8 +123,8 @@ enum ReplaceWord {
     return false
   }
 
-  /// Returns the end of a text, a quoted name or a comment that begins at a place; `nil` if none does. One
-  /// without an end goes to the end of the SQL.
+  /// Returns the end of a text, a quoted name or a comment that begins at a place; `nil` if none
+  /// does. One without an end goes to the end of the SQL.
   private static func endOfQuoted(_ bytes: [UInt8], at start: Int) -> Int? {
     let rest = bytes[start...]
     let end: [UInt8]

@@ -4,27 +4,27 @@ import Foundation
 /// One connection to a SQLite file. Not `Sendable`: it stays on one thread, or behind one lock.
 @usableFromInline
 package final class SQLiteConnection {
-  /// How the file is opened.
+  /// The mode of opening the file.
   package enum Mode: Sendable {
     case readOnly
     case readWrite
     case create
   }
 
-  /// How a transaction takes its lock (https://sqlite.org/lang_transaction.html).
+  /// The lock mode of a transaction (https://sqlite.org/lang_transaction.html).
   package enum TransactionKind: String, Sendable {
     case deferred = "BEGIN"
     case immediate = "BEGIN IMMEDIATE"
   }
 
-  /// The path of a database in memory. Each connection has one of its own
+  /// The path of a database in memory. Each connection has a separate one
   /// (https://sqlite.org/inmemorydb.html).
   package static let memory = ":memory:"
 
   /// For the extensions of this module only.
   let handle: OpaquePointer
   private var statements = KeptStatements()
-  /// Statements that the guard has allowed.
+  /// Statements allowed by the guard.
   private var guardedStatements = KeptStatements()
   /// The version of the schema for which those were prepared.
   private var guardedSchema: Int64?
@@ -42,15 +42,15 @@ package final class SQLiteConnection {
   }
   private var ownInterruption: SQLiteInterruption?
   private var isDeferring = false
-  /// Whether another library, or ``owner``, closes the handle.
+  /// True if another library, or ``owner``, closes the handle.
   private let isBorrowed: Bool
   /// The connection whose handle this one shares.
   let owner: SQLiteConnection?
-  /// The names of the program's own tables and functions in statements that are not a user's.
+  /// The names of the program's own tables and functions in statements of the program.
   package let namespace: SQLNamespace
 
-  /// Uses a connection that another library has opened and will close. It keeps its hooks, its
-  /// authorizer and its busy timeout.
+  /// Uses a connection opened by another library, which will close it. The connection keeps all
+  /// hooks, the authorizer and the busy timeout.
   ///
   /// Call ``forgetStatements()`` before the handle is closed.
   package init(borrowing handle: OpaquePointer) {
@@ -61,7 +61,7 @@ package final class SQLiteConnection {
   }
 
   /// Shares the handle, the hooks and the transactions of another connection, for statements with
-  /// names of another set. It keeps that connection open.
+  /// names of another set. It keeps the other connection open.
   package init(sharing owner: SQLiteConnection, namespace: SQLNamespace) {
     handle = owner.handle
     isBorrowed = true
@@ -70,8 +70,8 @@ package final class SQLiteConnection {
   }
 
   /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock;
-  /// `fileSystem`: a registered VFS by name, `nil` for the operating system's. A file that is made
-  /// there is its owner's alone (0600), and SQLite makes its log and index with the same mode.
+  /// `fileSystem`: a registered VFS by name, `nil` for the operating system's. A new file there is
+  /// the owner's alone (0600), and SQLite makes the log and index with the same mode.
   package init(
     path: String, mode: Mode = .create, busyTimeout: Duration = .seconds(10),
     fileSystem: String? = nil
@@ -89,7 +89,7 @@ package final class SQLiteConnection {
     guard code == SQLITE_OK, let opened else {
       let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
       sqlite3_close_v2(opened)
-      // SQLite reports only that it cannot open such a file; the system reports the reason.
+      // SQLite reports only a failure to open such a file; the system reports the reason.
       throw SQLiteError(diskFault: fault, path: path)
         ?? SQLiteError(code: code, message: "\(path): \(message)")
     }
@@ -110,16 +110,15 @@ package final class SQLiteConnection {
 
   // MARK: Statements
 
-  /// Runs a script of any number of statements, without parameters and without rows. For SQL
-  /// that the program itself contains; see ``execute(single:)``.
+  /// Runs a script of any number of statements, without parameters and without rows. For the
+  /// program's own SQL; see ``execute(single:)``.
   package func execute(_ script: String) throws(SQLiteError) {
     try checkText(script)
     let code = sqlite3_exec(handle, namespace.rewrite(script), nil, nil, nil)
     guard code == SQLITE_OK else { throw error(code, sql: script) }
   }
 
-  /// Runs one statement, without parameters and without rows. SQL that contains a name from outside
-  /// is run by this.
+  /// Runs one statement, without parameters and without rows. For SQL with a name from outside.
   ///
   /// - Throws: `SQLITE_MISUSE` if anything follows the statement; then nothing is run.
   package func execute(single sql: String) throws(SQLiteError) { try prepare(sql).run() }
@@ -161,7 +160,7 @@ package final class SQLiteConnection {
     return prepared
   }
 
-  /// Returns a statement of its own for a user's SQL, after the guard has allowed it.
+  /// Returns a separate statement for a user's SQL, after the guard has allowed it.
   package func prepareGuarded(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     var rest = sql[...]
     guard let prepared = try prepareNext(&rest, guarded: true), rest.isEmpty else {
@@ -170,7 +169,7 @@ package final class SQLiteConnection {
     return prepared
   }
 
-  /// Returns a statement of its own, not shared and not kept.
+  /// Returns a separate statement, not shared and not kept.
   ///
   /// - Throws: `SQLITE_MISUSE` if there is no statement, or more than one.
   package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
@@ -184,7 +183,8 @@ package final class SQLiteConnection {
     return statement
   }
 
-  /// Takes the first statement off `script`; `nil` when only white space and comments are left.
+  /// Removes the first statement from `script` and returns it; `nil` when only white space and
+  /// comments are left.
   package func prepareNext(_ script: inout Substring) throws(SQLiteError) -> SQLiteStatement? {
     let text = namespace.rewrite(String(script))
     try checkText(text)
@@ -196,8 +196,8 @@ package final class SQLiteConnection {
     }
   }
 
-  /// Returns whether SQL ends with a semicolon that is not part of a text, a comment or a trigger's
-  /// body (https://sqlite.org/c3ref/complete.html).
+  /// Returns `true` if SQL ends with a semicolon outside of texts, comments and triggers' bodies
+  /// (https://sqlite.org/c3ref/complete.html).
   package static func isComplete(_ sql: String) -> Bool { sqlite3_complete(sql) == 1 }
 
   /// Throws if the text contains U+0000: SQLite reads a text up to the first one and ignores the
@@ -210,7 +210,7 @@ package final class SQLiteConnection {
 
   // MARK: Transactions
 
-  /// Whether a transaction is open.
+  /// True if a transaction is open.
   package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
   /// Runs `body` in a transaction: committed when it returns, rolled back when it throws. An
@@ -235,7 +235,7 @@ package final class SQLiteConnection {
     }
   }
 
-  /// Ends an open transaction without its changes.
+  /// Ends an open transaction without any change.
   package func rollback() {
     isDeferring = false
     // A failed statement may have ended the transaction already; then there is nothing to roll
@@ -243,7 +243,7 @@ package final class SQLiteConnection {
     if isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
   }
 
-  /// Whether ``deferForeignKeys()`` holds in the open transaction.
+  /// True if ``deferForeignKeys()`` holds in the open transaction.
   package var defersForeignKeys: Bool { isDeferring && isInTransaction }
 
   /// Defers foreign keys to the end of the open transaction.
@@ -263,7 +263,8 @@ package final class SQLiteConnection {
     isDeferring = true
   }
 
-  /// Runs `body` while foreign keys are deferred. Later statements of the transaction are checked as before.
+  /// Runs `body` while foreign keys are deferred. Later statements of the transaction are checked
+  /// as before.
   package func deferringForeignKeys<T>(_ body: () throws -> T) throws -> T {
     if defersForeignKeys { return try body() }
     // A prepared pragma returns the state in which it was prepared.
@@ -279,17 +280,17 @@ package final class SQLiteConnection {
   }
 
   /// Returns the prepared statement for a write to a table that may have foreign keys. SQLite
-  /// compiles it differently if they are deferred, so each variant has a statement of its own.
+  /// compiles it differently if they are deferred, so each variant has a separate statement.
   package func foreignKeyStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     try statement(defersForeignKeys ? sql + " -- foreign keys deferred" : sql)
   }
 
   // MARK: State
 
-  /// Rows that the last statement changed.
+  /// Rows changed by the last statement.
   package var changes: Int { Int(sqlite3_changes64(handle)) }
 
-  /// The row that was inserted last, as SQL's `last_insert_rowid()` returns it.
+  /// The last inserted row, as SQL's `last_insert_rowid()` returns it.
   package var lastInsertedRow: Int64 {
     get { sqlite3_last_insert_rowid(handle) }
     set { sqlite3_set_last_insert_rowid(handle, newValue) }
@@ -319,7 +320,7 @@ private struct KeptStatements {
   mutating func removeAll() { statements.removeAll() }
 }
 
-/// Creates an empty file that only its owner may read, unless there is one. Returns the system's
+/// Creates an empty file readable by the owner only, unless there is one. Returns the system's
 /// error, or 0; SQLite fails as well then.
 private func makePrivateFile(at path: String) -> Int32 {
   if path.isEmpty || path.utf8.first == UInt8(ascii: ":") { return 0 }

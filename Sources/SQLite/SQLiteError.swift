@@ -1,6 +1,6 @@
 import CFerrySQLite
 
-/// An error of SQLite, with its own message.
+/// An error of SQLite, with SQLite's message.
 @usableFromInline
 package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The extended result code (https://sqlite.org/rescode.html).
@@ -19,13 +19,13 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// The lower eight bits: the kind of failure.
   package var primaryCode: Int32 { code & 0xFF }
 
-  /// The error of a write through a connection that may only read.
+  /// The error of a write through a read-only connection.
   package static let readOnly = SQLiteError(
     code: SQLITE_READONLY, message: "attempt to write a readonly database")
-  /// The code of a constraint that refuses a row.
+  /// The code of a violated constraint.
   package static let constraintCode = SQLITE_CONSTRAINT
 
-  /// A UNIQUE constraint or index refused the row (SQLITE_CONSTRAINT_UNIQUE): another row has its
+  /// True for a UNIQUE constraint or index (SQLITE_CONSTRAINT_UNIQUE): another row has the same
   /// values.
   package var isUnique: Bool { code == SQLITE_CONSTRAINT | 8 << 8 }
 
@@ -34,7 +34,7 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
     code == SQLITE_CONSTRAINT | 6 << 8 || code == SQLITE_CONSTRAINT | 10 << 8
   }
 
-  /// Whether the row is at fault whatever other rows there are: CHECK, NOT NULL, a type, the size.
+  /// True if the row is at fault whatever other rows there are: CHECK, NOT NULL, a type, the size.
   package var concernsRowAlone: Bool {
     [1, 5, 12].contains { code == SQLITE_CONSTRAINT | $0 << 8 }
       || [SQLITE_TOOBIG, SQLITE_MISMATCH].contains(primaryCode)
@@ -43,14 +43,14 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// A constraint of the schema refused the row.
   package var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT }
 
-  /// Whether the written row is at fault, and not the file, the disk or a lock. A constraint, a
+  /// True if the written row is at fault, and not the file, the disk or a lock. A constraint, a
   /// trigger or an expression of the schema rejects the row, or the row is too large.
   package var concernsRow: Bool {
     [SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_TOOBIG, SQLITE_MISMATCH, SQLITE_RANGE]
       .contains(primaryCode)
   }
 
-  /// Whether a foreign key (SQLITE_CONSTRAINT_FOREIGNKEY) rejected the row or, if deferred, the
+  /// True if a foreign key (SQLITE_CONSTRAINT_FOREIGNKEY) rejected the row or, if deferred, the
   /// commit.
   package var isForeignKey: Bool { code == SQLITE_CONSTRAINT | 3 << 8 }
 
@@ -61,7 +61,7 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// The disk or the configured size is full.
   package var isDiskFull: Bool { primaryCode == SQLITE_FULL }
 
-  /// Whether the disk or the file's permissions are at fault, and not the statement.
+  /// True if the disk or the file's permissions are at fault, and not the statement.
   package var concernsDisk: Bool {
     [SQLITE_FULL, SQLITE_READONLY, SQLITE_IOERR].contains(primaryCode)
   }

@@ -1,9 +1,9 @@
 import CFerrySQLite
 
-/// The arguments of a call to a function that SQL made, valid during the call.
+/// The arguments of a call to a function from SQL, valid during the call.
 package struct SQLiteArguments {
   private let values: UnsafeMutablePointer<OpaquePointer?>?
-  /// How many there are.
+  /// The number of arguments.
   package let count: Int
 
   init(_ values: UnsafeMutablePointer<OpaquePointer?>?, count: Int32) {
@@ -55,7 +55,7 @@ package struct SQLiteAnswer {
 
   package func setNull() { sqlite3_result_null(context) }
 
-  /// Fails the statement that called the function.
+  /// Fails the statement with the call of the function.
   package func fail(_ message: String) { sqlite3_result_error(context, message, -1) }
 
   /// Fails it as another statement, which the function ran, has failed.
@@ -73,9 +73,9 @@ package typealias SQLiteFunctionBody = (SQLiteArguments, SQLiteAnswer) -> Void
 package enum SQLiteFunctionCallers: Sendable {
   /// None.
   case none
-  /// Those that the connection trusts.
+  /// Those trusted by the connection.
   case trusted
-  /// All, also if the connection does not trust its schema.
+  /// All, even if the connection does not trust the schema.
   case all
 
   fileprivate var flag: Int32 {

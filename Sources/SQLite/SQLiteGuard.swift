@@ -4,7 +4,7 @@ import Foundation
 /// The effect of a statement, as SQLite reports it while the statement is prepared
 /// (https://sqlite.org/c3ref/c_alter_table.html).
 package struct SQLiteAction {
-  /// The kinds that a guard is asked about; all others are allowed.
+  /// The kinds of actions checked by a guard; all others are allowed.
   package enum Kind: Sendable {
     /// A row of `name` is inserted, updated or deleted.
     case write
@@ -22,7 +22,7 @@ package struct SQLiteAction {
 
   package let kind: Kind
   package let name: String
-  /// Of a trigger or an index: its table.
+  /// Of a trigger or an index: the table.
   package let owner: String
   /// `main`, `temp` or the name of an attached file; empty if SQLite reports none.
   package let database: String
@@ -30,33 +30,34 @@ package struct SQLiteAction {
   package let trigger: String?
 }
 
-/// Decides which actions of statements are allowed. One guard stays with its connection. It is
-/// called only while statements are prepared through ``SQLiteConnection/prepareNext(_:guarded:)``.
+/// Decides about the actions of statements. One guard stays with one connection. It is called only
+/// while statements are prepared through ``SQLiteConnection/prepareNext(_:guarded:)``.
 final class SQLiteGuard {
   let refusal: (SQLiteAction) -> String?
   var isAsked = false
-  /// Why the statement that was being prepared is refused.
+  /// The reason to refuse the statement in preparation.
   var reason: String?
-  /// The table of the main database that the statement prepared last drops.
+  /// The table of the main database dropped by the last prepared statement.
   var dropped: String?
-  /// The table of the main database that the statement prepared last alters.
+  /// The table of the main database altered by the last prepared statement.
   var altered: String?
-  /// The tables of the main database that the statement prepared last reads and writes.
+  /// The tables of the main database read and written by the last prepared statement.
   var tables = SQLiteStatement.Tables()
-  /// Whether the tables of all statements are noted, and not only those of guarded ones.
+  /// True if the tables of all statements are recorded, and not only those of guarded ones.
   var notesAll = false
-  /// Whether users' triggers fire as they do by default; see ``SQLiteConnection/fireTriggersByDefault()``.
+  /// True if users' triggers fire as they do by default; see
+  /// ``SQLiteConnection/fireTriggersByDefault()``.
   var firesTriggersByDefault = false
-  /// The users' triggers that the statement prepared last may fire, and views.
+  /// The users' triggers that the last prepared statement may fire, and views.
   var triggers = Set<String>()
-  /// The tables of any file that the statement prepared last, or one of its triggers, writes.
+  /// The tables of any file written by the last prepared statement, or by one of its triggers.
   var writtenTables = Set<String>()
-  /// Whether a statement was prepared that makes, alters or drops a table or a view of a file.
+  /// True after a statement was prepared that makes, alters or drops a table or a view of a file.
   var changesSchema = false
 
   init(_ refusal: @escaping (SQLiteAction) -> String?) { self.refusal = refusal }
 
-  /// Notes a table that the statement reads or writes.
+  /// Records a table read or written by the statement.
   fileprivate func record(_ code: Int32, _ table: Text?, _ database: Text?) {
     let isRead = code == SQLITE_READ
     guard isRead || [SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE].contains(code), let table
@@ -71,7 +72,7 @@ final class SQLiteGuard {
     }
   }
 
-  /// Notes a trigger of a user that the statement may fire, and a table that is written.
+  /// Records a user's trigger that the statement may fire, and a written table.
   fileprivate func recordTrigger(_ trigger: Text?, _ code: Int32, _ table: Text?) {
     guard firesTriggersByDefault else { return }
     if let trigger, strncmp(trigger, "ferry_", 6) != 0 {
@@ -94,9 +95,9 @@ final class SQLiteGuard {
 extension SQLiteConnection {
   /// Makes `refusal` check the actions of guarded statements.
   ///
-  /// The closure returns the reason why an action is refused, or `nil`. It must not use the
-  /// connection. Set it once, before statements are prepared: SQLite prepares all of them again
-  /// after that.
+  /// The closure returns the reason to refuse an action, or `nil`. It must not use the connection.
+  /// Set it once, before statements are prepared: SQLite prepares all of them again after it is
+  /// set.
   package func guardStatements(_ refusal: @escaping (SQLiteAction) -> String?) {
     let keeper = SQLiteGuard(refusal)
     self.keeper = keeper
@@ -120,15 +121,13 @@ extension SQLiteConnection {
       }, Unmanaged.passUnretained(keeper).toOpaque())
   }
 
-  /// Makes every statement know the tables that it reads and writes, and not only guarded ones.
+  /// Makes every statement know the tables read and written, and not only guarded ones.
   package func recordTables() { keeper?.notesAll = true }
 
-  /// The table of the main database that the last prepared guarded statement drops, if it drops
-  /// one.
+  /// The table of the main database dropped by the last prepared guarded statement, if any.
   package var droppedTable: String? { keeper?.dropped }
 
-  /// The table of the main database that the last prepared guarded statement alters, if it alters
-  /// one.
+  /// The table of the main database altered by the last prepared guarded statement, if any.
   package var alteredTable: String? { keeper?.altered }
 
   /// Prepares as ``prepareNext(_:)`` does, for SQL of a user: the guard is asked.
@@ -152,7 +151,8 @@ extension SQLiteConnection {
   }
 }
 
-/// Whether an action changes the content or the columns of a table or a view without changing rows.
+/// Returns `true` if an action changes the content or the columns of a table or a view without
+/// changing rows.
 private func changesSchema(_ code: Int32) -> Bool {
   switch code {
   case SQLITE_CREATE_TABLE, SQLITE_CREATE_VIEW, SQLITE_CREATE_VTABLE, SQLITE_ALTER_TABLE,
@@ -166,7 +166,7 @@ private typealias Text = UnsafePointer<CChar>
 
 private func text(_ pointer: Text?) -> String { pointer.map { String(cString: $0) } ?? "" }
 
-/// Returns the kind of an action, and which of its arguments are its name and its owner.
+/// Returns the kind of an action, and the positions of name and owner among the arguments.
 private func told(
   _ code: Int32, _ first: Text?, _ second: Text?
 ) -> (SQLiteAction.Kind, name: Text?, owner: Text?)? {

@@ -21,7 +21,7 @@ extension SQLiteConnection {
   /// millisecond.
   private static var instructions: Int32 { 1_000 }
 
-  /// Runs `body`, and ends its running statement soon after there is a reason
+  /// Runs `body`, and ends the running statement soon after there is a reason
   /// (https://sqlite.org/c3ref/progress_handler.html). No transaction of `body` is committed then.
   ///
   /// - Parameter due: returns the reason to end the work; `nil` to continue. Called often.

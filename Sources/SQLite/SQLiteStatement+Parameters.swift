@@ -1,7 +1,7 @@
-/// Running a statement with values for its parameters, all in one call. A number of values other
-/// than the statement's number of parameters is a programming error.
+/// Running a statement with values for all parameters, in one call. A number of values other than
+/// the statement's number of parameters is a programming error.
 ///
-/// Packs are not boxed, but each value costs an indirect call. A loop that writes most rows passes
+/// Packs are not boxed, but each value costs an indirect call. A loop with most of the rows passes
 /// one value: its own ``SQLiteBindable``.
 extension SQLiteStatement {
   /// Binds all parameters, for ``step()``.
@@ -40,7 +40,7 @@ extension SQLiteStatement {
     return try step() ? try row(self) : nil
   }
 
-  /// Whether there is a row.
+  /// Returns `true` if there is a row.
   @inlinable
   package func exists<each Value: SQLiteBindable>(
     _ values: repeat each Value
@@ -73,7 +73,7 @@ extension SQLiteStatement {
 
 /// The same by the text of a statement, which is prepared once (``statement(_:)``).
 extension SQLiteConnection {
-  /// Runs a statement to its end. Returns how many rows it changed.
+  /// Runs a statement to the end. Returns the number of changed rows.
   @inlinable @discardableResult
   package func run<each Value: SQLiteBindable>(
     _ sql: String, _ values: repeat each Value
@@ -89,7 +89,7 @@ extension SQLiteConnection {
     try statement(sql).first(repeat each values, row: row)
   }
 
-  /// Whether there is a row.
+  /// Returns `true` if there is a row.
   @inlinable
   package func exists<each Value: SQLiteBindable>(
     _ sql: String, _ values: repeat each Value

@@ -29,7 +29,7 @@ package final class SQLiteStatement {
   // connection, hence unowned there; both live on one thread.
   private unowned let connection: SQLiteConnection
 
-  /// Names of tables of the main database, as its schema writes them.
+  /// Names of tables of the main database, as the schema writes them.
   package struct Tables: Sendable, Equatable {
     /// The tables whose content the statement reads, also through views.
     package var read: Set<String> = []
@@ -38,13 +38,13 @@ package final class SQLiteStatement {
     package var written: Set<String> = []
   }
 
-  /// How many parameters the statement has.
+  /// The number of the statement's parameters.
   package let parameterCount: Int
-  /// The tables that the statement reads and writes, if it is guarded; see
+  /// The tables read and written by the statement, if it is guarded; see
   /// ``SQLiteConnection/recordTables()``.
   package let tables: Tables
-  /// The last complete run of a kept statement, as its user notes it: the hash of the values, and the
-  /// number of rows. The next run reserves memory for as many.
+  /// The last complete run of a kept statement, as recorded by the caller: the hash of the values,
+  /// and the number of rows. The next run reserves memory for as many.
   package var lastRun: (values: Int, rows: Int)?
 
   init(handle: OpaquePointer, connection: SQLiteConnection, tables: Tables) {
@@ -82,7 +82,7 @@ package final class SQLiteStatement {
     return false
   }
 
-  /// Runs to the end with the parameters that are bound. Returns how many rows it changed.
+  /// Runs to the end with the bound parameters. Returns the number of changed rows.
   @usableFromInline
   func finish() throws(SQLiteError) -> Int {
     while try step() {}
@@ -143,10 +143,10 @@ package final class SQLiteStatement {
   /// The columns of the current row, without a reference to count.
   package var columns: SQLiteColumns { SQLiteColumns(handle) }
 
-  /// Whether the statement is one of those that change tables, indexes or triggers.
+  /// True for a statement that changes tables, indexes or triggers.
   package var changesSchema: Bool { ["ALTER", "DROP", "CREATE"].contains(firstWord) }
 
-  /// Whether the statement is an ALTER TABLE.
+  /// True if the statement is an ALTER TABLE.
   package var altersTable: Bool { firstWord == "ALTER" }
 
   private var firstWord: String {
@@ -155,7 +155,7 @@ package final class SQLiteStatement {
     return Substring(text.prefix { (0x61...0x7A).contains($0 | 0x20) }).uppercasedASCII
   }
 
-  /// Whether the statement is an ALTER TABLE … ADD COLUMN for sure: one with a table's name in
+  /// True if the statement is an ALTER TABLE … ADD COLUMN for sure. One with a table's name in
   /// quotes or with a comment is not looked into.
   package var addsColumn: Bool {
     guard let sql = sqlite3_sql(handle) else { return false }
@@ -168,24 +168,23 @@ package final class SQLiteStatement {
       }
   }
 
-  /// Whether SQLite ignores a byte between words: its white space, or a semicolon.
+  /// Returns `true` if SQLite ignores a byte between words: SQLite's white space, or a semicolon.
   private static func isBetweenWords(_ byte: UInt8) -> Bool {
     byte == 0x20 || (0x09...0x0D).contains(byte) || byte == UInt8(ascii: ";")
   }
 
-  /// The number of times that SQLite prepared it again, because the schema or a setting had
-  /// changed.
+  /// The number of new preparations by SQLite, because the schema or a setting had changed.
   package var preparationCount: Int {
     Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_REPREPARE, 0))
   }
 
-  /// Whether the statement only reads (https://sqlite.org/c3ref/stmt_readonly.html).
+  /// True if the statement only reads (https://sqlite.org/c3ref/stmt_readonly.html).
   package var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
 }
 
 /// The columns of a statement's current row. Valid as long as the statement is.
 ///
-/// Each call looks a column up once. SQLite allows that on one thread
+/// Each call looks a column up once. SQLite permits this on one thread
 /// (https://sqlite.org/c3ref/column_blob.html).
 package struct SQLiteColumns {
   private let handle: OpaquePointer

@@ -1,10 +1,11 @@
 import CFerrySQLite
 
-/// Observes transactions without the connection's hooks, of which SQLite keeps only one of each kind.
+/// Observes transactions without the connection's hooks, of which SQLite keeps only one of each
+/// kind.
 ///
-/// SQLite reports the end of a transaction to each virtual table that it has written to
-/// (https://sqlite.org/vtab.html#xcommit). So this is an empty table without any content, and
-/// a transaction is observed from the first insert on.
+/// SQLite reports the end of a transaction to each written virtual table
+/// (https://sqlite.org/vtab.html#xcommit). So this is an empty table without any content, and a
+/// transaction is observed from the first insert on.
 private final class TransactionTable {
   let ended: (Bool) -> Void
   let closing: () -> Void
@@ -26,10 +27,10 @@ extension SQLiteConnection {
 
   /// Prepares ``joinTransaction()``.
   ///
-  /// SQLite keeps both closures, and all that they hold, until the connection is closed.
+  /// SQLite keeps both closures, and all values captured by them, until the connection is closed.
   ///
   /// - Parameters:
-  ///   - ended: called at the end of each joined transaction, after its commit (`true`) or rollback
+  ///   - ended: called at the end of each joined transaction, after a commit (`true`) or rollback
   ///     (`false`).
   ///   - closing: called before the connection is closed, and perhaps earlier as well. It drops the
   ///     kept statements, with which SQLite would refuse to close.

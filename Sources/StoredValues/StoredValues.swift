@@ -27,7 +27,7 @@ extension OperationID: SQLiteBindable {
   package func bind(to parameters: inout SQLiteParameters) { value.bind(to: &parameters) }
 }
 
-/// Binds the value in its own storage class.
+/// Binds the value in the value's storage class.
 extension Value: SQLiteBindable {
   @usableFromInline
   package func bind(to parameters: inout SQLiteParameters) {
@@ -42,7 +42,7 @@ extension Value: SQLiteBindable {
 }
 
 extension SQLiteStatement {
-  /// Returns the column's value in its own storage class.
+  /// Returns the column's value in the value's storage class.
   package func value(_ index: Int32) -> Value {
     switch type(index) {
     case .null: .null
@@ -62,7 +62,7 @@ extension SQLiteStatement {
   /// Returns the identifier in a blob of sixteen bytes; `nil` for anything else.
   package func uniqueID(_ index: Int32) -> UniqueID? { UniqueID(bytes: blobBytes(index)) }
 
-  /// Returns the timeline in a column that may have one.
+  /// Returns the timeline of a column, if there is one.
   package func timeline(_ index: Int32) -> Timeline? {
     optionalInt64(index).map { Timeline(UInt64(bitPattern: $0)) }
   }

@@ -1,6 +1,6 @@
 /// The answer of a collector to a batch of spans.
 package enum ExportResult: Sendable, Equatable {
-  /// - Parameter rejected: Spans that the collector did not take.
+  /// - Parameter rejected: Spans not accepted by the collector.
   case accepted(rejected: Int)
   /// The same batch may succeed later.
   case failed(String, pause: Duration?)
@@ -12,11 +12,11 @@ package enum ExportResult: Sendable, Equatable {
 /// counted. After a failure the same batch is sent again, with growing pauses.
 package struct ExportQueue: Sendable {
   package struct Bounds: Sendable, Equatable {
-    /// Spans that wait, those under way included.
+    /// Spans in the queue, those under way included.
     package var waiting = 4_096
     /// Spans of one message.
     package var batch = 512
-    /// How long a span waits for others.
+    /// The time for which a span waits for others.
     package var delay = Duration.seconds(1)
     /// The pause after the first failure; each further one doubles it.
     package var pauseBase = Duration.seconds(1)
@@ -26,11 +26,11 @@ package struct ExportQueue: Sendable {
   }
 
   package struct Counts: Sendable, Equatable {
-    /// Spans that the collector has taken.
+    /// Spans accepted by the collector.
     package var exported = 0
-    /// Spans that were lost: too many waited, or the collector refused them.
+    /// Lost spans: the queue was full, or the collector refused them.
     package var dropped = 0
-    /// Messages that failed.
+    /// Failed messages.
     package var failures = 0
 
     package init() {}
@@ -44,11 +44,11 @@ package struct ExportQueue: Sendable {
 
   private let bounds: Bounds
   private var waiting: [Span] = []
-  /// The batch that was sent last and has not been taken.
+  /// The last batch sent, if the collector has not accepted it.
   private var current: [Span] = []
   private var isUnderWay = false
   private var isClosing = false
-  /// The arrival of the first span that waits.
+  /// The arrival of the first span in the queue.
   private var oldest: Duration?
   private var failuresInRow = 0
   private var notBefore = Duration.zero
@@ -57,10 +57,10 @@ package struct ExportQueue: Sendable {
 
   package init(bounds: Bounds = Bounds()) { self.bounds = bounds }
 
-  /// Spans that wait or are under way.
+  /// Spans in the queue or under way.
   package var count: Int { waiting.count + current.count }
 
-  /// Whether nothing more will be sent.
+  /// True if nothing more will be sent.
   package var isOver: Bool { isClosing && count == 0 }
 
   package mutating func add(_ spans: [Span], now: Duration) {
@@ -70,7 +70,7 @@ package struct ExportQueue: Sendable {
     counts.dropped += max(0, spans.count - room)
   }
 
-  /// Counts spans that were lost before they came here.
+  /// Counts spans lost before they came here.
   package mutating func drop(_ count: Int) { counts.dropped += count }
 
   /// Returns the batch to send now; `nil` if there is none yet. ``finish(_:now:random:)`` follows.
@@ -81,14 +81,14 @@ package struct ExportQueue: Sendable {
       else { return nil }
       current = Array(waiting.prefix(bounds.batch))
       waiting.removeFirst(current.count)
-      // Those that are left have waited as long, at most.
+      // The remaining ones have waited as long, at most.
       self.oldest = waiting.isEmpty ? nil : oldest
     }
     isUnderWay = true
     return current
   }
 
-  /// Notes the answer to the batch under way.
+  /// Records the answer to the batch under way.
   package mutating func finish(
     _ result: ExportResult, now: Duration, random: UInt64
   ) -> Notice? {
@@ -127,7 +127,7 @@ package struct ExportQueue: Sendable {
     return isReported ? nil : .failing(reason)
   }
 
-  /// Half of it is random, so that servers do not come back together.
+  /// Half of it is random, so servers do not come back together.
   private func growingPause(_ random: UInt64) -> Duration {
     let pause = min(bounds.pauseBase * (1 << min(failuresInRow - 1, 16)), bounds.pauseMax)
     return pause / 2 + pause / 2 * Double(random % 1_024) / 1_024

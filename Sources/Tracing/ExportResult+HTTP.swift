@@ -14,7 +14,7 @@ extension ExportResult {
     }
   }
 
-  /// Returns the spans that a message of partial success names. Its number may be a string.
+  /// Returns the spans in a message of partial success. The number may be a string.
   private static func rejected(in body: [UInt8]) -> Int {
     let answer = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
     let partial = answer?["partialSuccess"] as? [String: Any]

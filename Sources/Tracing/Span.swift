@@ -10,7 +10,7 @@ package struct Span: Sendable, Equatable {
   package var context: TraceContext
   /// `nil` for the first span of a trace.
   package var parent: SpanID?
-  /// Whether the parent is a span of another process.
+  /// True if the parent is a span of another process.
   package var isParentRemote = false
   package var name: String
   package var kind: Kind

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Sends spans to a collector in the background. Nothing waits for it: spans that find the queue
-/// full are dropped.
+/// Sends spans to a collector in the background. Nothing waits for it: if the queue is full, spans
+/// are dropped.
 package final class SpanExporter: Sendable {
-  /// The services that an exporter uses.
+  /// The services for an exporter.
   package struct Surroundings: Sendable {
     /// Time since some moment; never goes back.
     package var uptime: @Sendable () -> Duration
@@ -46,7 +46,7 @@ package final class SpanExporter: Sendable {
 
   package var counts: ExportQueue.Counts { queue.withLock(\.counts) }
 
-  /// Spans that wait or are under way.
+  /// Spans in the queue or under way.
   package var waitingCount: Int { queue.withLock(\.count) }
 
   func add(_ spans: [Span]) {
@@ -56,7 +56,7 @@ package final class SpanExporter: Sendable {
 
   func drop(_ count: Int) { queue.withLock { $0.drop(count) } }
 
-  /// Sends spans until ``close()`` and the end of the queue, or until its task is cancelled.
+  /// Sends spans until ``close()`` and the end of the queue, or until the task is cancelled.
   package func run() async {
     while !Task.isCancelled, !queue.withLock(\.isOver) {
       guard let batch = queue.withLock({ $0.dequeue(now: surroundings.uptime()) }) else {
@@ -71,6 +71,6 @@ package final class SpanExporter: Sendable {
     }
   }
 
-  /// Sends the spans that wait, once, and takes no more. ``run()`` ends.
+  /// Sends the spans in the queue, once, and accepts no more. ``run()`` ends.
   package func close() { queue.withLock { $0.close() } }
 }

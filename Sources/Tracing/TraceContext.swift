@@ -1,8 +1,8 @@
-/// A span in its trace, as the headers `traceparent` and `tracestate` name it (W3C Trace Context).
+/// A span in a trace, as in the headers `traceparent` and `tracestate` (W3C Trace Context).
 package struct TraceContext: Sendable, Equatable {
   package var trace: TraceID
   package var span: SpanID
-  /// Whether the caller may have recorded its span.
+  /// True if the caller may have recorded the span.
   package var isSampled: Bool
   package var state: TraceState
 

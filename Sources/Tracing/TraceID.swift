@@ -1,4 +1,4 @@
-/// The identifier of a trace (W3C Trace Context §3.2.2.3): sixteen bytes that are not all zero.
+/// The identifier of a trace (W3C Trace Context §3.2.2.3): sixteen bytes, not all zero.
 package struct TraceID: Sendable, Hashable, CustomStringConvertible {
   package let high: UInt64
   package let low: UInt64
@@ -20,7 +20,7 @@ package struct TraceID: Sendable, Hashable, CustomStringConvertible {
   package var description: String { high.hexadecimal + low.hexadecimal }
 }
 
-/// The identifier of a span (W3C Trace Context §3.2.2.4): eight bytes that are not all zero.
+/// The identifier of a span (W3C Trace Context §3.2.2.4): eight bytes, not all zero.
 package struct SpanID: Sendable, Hashable, CustomStringConvertible {
   package let value: UInt64
 

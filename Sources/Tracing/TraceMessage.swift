@@ -6,7 +6,7 @@ import FerryProtocol
 package struct TraceMessage: Sendable {
   package static let mediaType = "application/json"
 
-  /// The process that sends the spans.
+  /// The process with the spans.
   package var resource: [SpanAttribute]
   package var scopeName: String
   package var scopeVersion: String
@@ -52,7 +52,7 @@ package struct TraceMessage: Sendable {
     json.member("spanId", "\(span.context.span)")
     if !span.context.state.text.isEmpty { json.member("traceState", span.context.state.text) }
     if let parent = span.parent { json.member("parentSpanId", "\(parent)") }
-    // `SpanFlags`: W3C's flags, and two bits that tell whether the parent is remote.
+    // `SpanFlags`: W3C's flags, and two bits for a remote or local parent.
     json.key("flags")
     json.number((span.context.isSampled ? 1 : 0) | 0x100 | (span.isParentRemote ? 0x200 : 0))
     json.member("name", span.name)

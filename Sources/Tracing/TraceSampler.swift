@@ -1,6 +1,6 @@
 import FerryPlatform
 
-/// The share of traces that are exported.
+/// The share of exported traces.
 package struct TraceRatio: Sendable, Equatable {
   package static let whole = 1_000_000
 
@@ -23,7 +23,7 @@ package struct TraceRatio: Sendable, Equatable {
 
 /// The choice of traces; pure.
 ///
-/// A caller can keep its trace out, but never in: the choice depends on a secret number, not on the
+/// A caller can keep its trace out, but never in. The choice depends on a secret number, not on the
 /// caller's flag alone, and on a rate. All requests of a trace get the same answer from a process
 /// unless the rate is reached.
 package struct TraceSampler: Sendable {
@@ -39,7 +39,7 @@ package struct TraceSampler: Sendable {
   private let secret: (UInt64, UInt64)
   /// The time of one request, by the rate.
   private let interval: Duration
-  /// The end of the time that is taken already.
+  /// The end of the reserved time.
   private var taken = Duration.zero
 
   /// - Parameter perSecond: Requests a second at most; as many may come at once.
@@ -49,7 +49,7 @@ package struct TraceSampler: Sendable {
     interval = .seconds(1) / max(1, perSecond)
   }
 
-  /// - Parameter now: On a clock that never goes back.
+  /// - Parameter now: On a monotonic clock.
   package mutating func choose(
     _ trace: TraceID, isSampledByCaller: Bool, now: Duration
   ) -> Choice {

@@ -2,11 +2,11 @@
 package struct TraceState: Sendable, Equatable {
   /// Members of one header (§3.3.1.1).
   private static let membersMax = 32
-  /// Bytes that are passed on (§3.3.1.5).
+  /// Bytes passed on (§3.3.1.5).
   private static let byteCountMax = 512
   /// Longer members are left out first.
   private static let longMember = 128
-  /// Bytes of all header lines that are read at all.
+  /// Bytes of all header lines to read at most.
   private static let readBytesMax = 16 << 10
 
   /// The value of the header; empty for no members.

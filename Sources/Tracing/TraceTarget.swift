@@ -1,9 +1,10 @@
 import FerryPlatform
 import Foundation
 
-/// The destination of spans, by an option and by OpenTelemetry's variables of the environment; pure.
+/// The destination of spans, by an option and by OpenTelemetry's variables of the environment;
+/// pure.
 package struct TraceTarget: Sendable, Equatable {
-  /// A value that cannot be used.
+  /// An unusable value.
   package struct Fault: Error, Equatable {
     /// The option or the variable.
     package var name: String
@@ -91,7 +92,7 @@ package struct TraceTarget: Sendable, Equatable {
     return pairs
   }
 
-  /// Whether these are a field of HTTP (RFC 9110 §5.1, §5.5).
+  /// Returns `true` if these are a field of HTTP (RFC 9110 §5.1, §5.5).
   private static func isField(_ name: String, _ value: String) -> Bool {
     name.utf8.allSatisfy { byte in
       (0x61...0x7A).contains(byte | 0x20) || (0x30...0x39).contains(byte)

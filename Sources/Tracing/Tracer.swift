@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Begins the traces of requests that are exported.
+/// Begins the traces of exported requests.
 package final class Tracer: Sendable {
   package struct Counts: Sendable, Equatable {
     /// Requests whose spans are exported.
     package var traced = 0
-    /// Requests that the rate left out.
+    /// Requests omitted because of the rate.
     package var limited = 0
 
     package init(traced: Int = 0, limited: Int = 0) {
@@ -43,7 +43,7 @@ package final class Tracer: Sendable {
 
   /// Begins the span of a request; `nil` if it is not exported.
   ///
-  /// - Parameter caller: The span that the request names; `nil` if it names none.
+  /// - Parameter caller: The span in the request; `nil` if there is none.
   package func begin(_ caller: TraceContext?) -> OpenSpan? {
     let trace = caller?.trace ?? TraceID(random: random)
     let now = uptime()
@@ -64,7 +64,7 @@ package final class Tracer: Sendable {
   }
 }
 
-/// A span under way. Work that several requests share has one in the trace of each.
+/// A span under way. Work for several requests has one in the trace of each.
 package struct OpenSpan: Sendable {
   struct Branch: Sendable {
     var context: TraceContext
@@ -72,7 +72,7 @@ package struct OpenSpan: Sendable {
     let room: SpanRoom
   }
 
-  /// The span of the work that the current task does; `nil` if it is not exported.
+  /// The span of the current task's work; `nil` if it is not exported.
   @TaskLocal package static var current: OpenSpan?
 
   private let branches: [Branch]
@@ -94,7 +94,7 @@ package struct OpenSpan: Sendable {
     isRoot = false
   }
 
-  /// The place of the span in the first of its traces.
+  /// The place of the span in the first trace.
   package var context: TraceContext { branches[0].context }
 
   /// Begins a span inside this one.
@@ -102,7 +102,7 @@ package struct OpenSpan: Sendable {
     OpenSpan(branches.map { $0.child(random: tracer.random) }, of: tracer)
   }
 
-  /// Begins a span that is inside all of these; `nil` for none.
+  /// Begins a span inside all of these; `nil` for none.
   package static func shared(by spans: [OpenSpan]) -> OpenSpan? {
     guard let first = spans.first else { return nil }
     let branches = spans.flatMap(\.branches).map { $0.child(random: first.tracer.random) }

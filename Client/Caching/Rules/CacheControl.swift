@@ -16,19 +16,19 @@ package struct CacheControl: Sendable, Equatable {
     }
   }
 
-  /// Whether the directive is present, with or without an argument. A `no-cache` that names fields
-  /// counts for the whole answer, as §5.2.2.4 permits.
+  /// Returns true if the directive is present, with or without an argument. A `no-cache` with field
+  /// names counts for the whole answer, as §5.2.2.4 permits.
   package func has(_ name: String) -> Bool { directives[name] != nil }
 
-  /// Returns the directive's argument in seconds; `nil` without the directive. An argument that is
-  /// not a number counts as zero, which makes an answer stale (§4.2.1).
+  /// Returns the directive's argument in seconds; `nil` without the directive. An argument other
+  /// than a number counts as zero and makes an answer stale (§4.2.1).
   package func seconds(_ name: String) -> Int64? {
     guard let argument = directives[name] else { return nil }
     return argument.flatMap(DeltaSeconds.parse) ?? 0
   }
 
-  /// The number of seconds by which an answer may exceed its lifetime for this request; any number
-  /// if `max-stale` has no argument (§5.2.1.2).
+  /// How many seconds an answer may exceed its lifetime for this request; any number if `max-stale`
+  /// has no argument (§5.2.1.2).
   package var maxStale: Int64 {
     guard let argument = directives["max-stale"] else { return 0 }
     return argument == nil ? DeltaSeconds.greatest : seconds("max-stale") ?? 0

@@ -4,13 +4,13 @@ import FerryNetworking
 /// A partition of a storage: keeps the answers of different users separate.
 public enum CachePartition: Sendable, Hashable {
   /// A partition by the requests' credentials (`Authorization`, `Cookie`). Other credentials do not
-  /// find its answers, so a renewed token begins with an empty cache.
+  /// find the answers, so a renewed token begins with an empty cache.
   case credentials
   /// A partition by a name of the application's, such as a space and a user's id.
   case named(String)
 
-  /// Returns the text for the partition of a request with these fields, and with credentials that
-  /// interceptors add for `user`.
+  /// Returns the text for the partition of a request with these fields, and with credentials added
+  /// by interceptors for `user`.
   func name(for headers: TransportHeaders, user: String? = nil) -> String {
     switch self {
     case .named(let name): return "named:" + name

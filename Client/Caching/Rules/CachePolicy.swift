@@ -1,11 +1,10 @@
 import FerryNetworking
 
-/// Decides the use of a kept answer: by the request's own rule and the answer's fields (RFC 9111
-/// §4).
+/// Decides the use of a kept answer: by the request's rule and the answer's fields (RFC 9111 §4).
 ///
 /// A lifetime in the rule replaces the freshness fields of an answer of status 2xx: `max-age`,
-/// `Expires`, and also `no-cache` and `must-revalidate`. It counts from the answer's arrival, so
-/// that no server's clock matters.
+/// `Expires`, and also `no-cache` and `must-revalidate`. It counts from the answer's arrival, so no
+/// server's clock matters.
 ///
 /// Another lifetime in the rule is for answers without these fields: it replaces the guess.
 ///
@@ -54,7 +53,7 @@ package struct CachePolicy: Sendable {
       .max { ($0.received, $0.id) < ($1.received, $1.id) }
   }
 
-  /// Whether the request's `max-age` accepts an age (§5.2.1.1).
+  /// Returns true if the request's `max-age` accepts an age (§5.2.1.1).
   private func isWanted(_ age: Int64) -> Bool {
     request.seconds("max-age").map { age <= $0 * 1000 } ?? true
   }
@@ -62,7 +61,7 @@ package struct CachePolicy: Sendable {
   /// The request's `min-fresh` (§5.2.1.3), in milliseconds.
   private var wantedRest: Int64 { (request.seconds("min-fresh") ?? 0) * 1000 }
 
-  /// Returns the fields that ask whether the answer is still valid (§4.3.1).
+  /// Returns the fields of the request for a confirmation of the answer (§4.3.1).
   private func validators(of head: CachedHead) -> TransportHeaders {
     guard options.revalidate else { return [:] }
     var fields = TransportHeaders()
@@ -80,13 +79,13 @@ package struct CachePolicy: Sendable {
 package struct CacheJudgement: Sendable, Equatable {
   /// The age in milliseconds; zero if it is unknown.
   package var age: Int64
-  /// Whether it serves without a request to the server.
+  /// True if it serves without a request to the server.
   package var isFresh = false
-  /// Whether it exceeds its lifetime, even if it serves.
+  /// True if it exceeds its lifetime, even if it serves.
   package var isOverdue: Bool
-  /// Whether it serves while the server is unreachable.
+  /// True if it serves while the server is unreachable.
   package var servesOffline = false
-  /// The fields for a request that confirms it; empty if that is impossible.
+  /// The fields for a confirming request; empty if this is impossible.
   package var validators: TransportHeaders
 
   init(age: Int64, isOverdue: Bool, validators: TransportHeaders) {

@@ -3,13 +3,13 @@ import FerryPlatform
 
 /// The effect of a 304 on kept answers (RFC 9111 §4.3.4).
 package enum Confirmation {
-  /// Fields of the kept answer that describe its body and stay (§3.2).
+  /// Fields of the kept answer about the body; they stay (§3.2).
   private static let bodyFields: Set<String> = [
     "content-encoding", "content-length", "content-range", "content-type",
   ]
 
-  /// Returns the kept answer that a 304 confirms: the newest with its validator. A 304 without a
-  /// validator confirms the answer whose validators the request had.
+  /// Returns the kept answer confirmed by a 304: the newest with the 304's validator. A 304 without
+  /// a validator confirms the answer with the request's validators.
   package static func target(
     of response: NetworkResponse, among heads: [CachedHead], for request: TransportHeaders
   ) -> CachedHead? {
@@ -33,15 +33,15 @@ package enum Confirmation {
     (renewed.requested, renewed.received) = (requested, received)
     let fields = Storability.kept(response.headers).fields
       .filter { !bodyFields.contains($0.name.lowercasedASCII) }
-    // Without these fields of its own, the 304's age counts from its arrival, not from the former
+    // If the 304 has no such fields, the age counts from the 304's arrival, not from the former
     // answer.
     for name in ["Date", "Age"] + fields.map(\.name) { renewed.headers[name] = nil }
     for field in fields { renewed.headers.add(field.name, field.value) }
     return renewed
   }
 
-  /// Whether validators match: a strong one only an equal one, a weak one an equivalent one (RFC
-  /// 9110 §8.8.3.2).
+  /// Returns true if validators match: a strong one only an equal one, a weak one an equivalent one
+  /// (RFC 9110 §8.8.3.2).
   private static func isSame(_ kept: String, _ given: String) -> Bool {
     given.begins(with: "W/") ? opaque(kept).isSame(as: opaque(given)) : kept.isSame(as: given)
   }

@@ -31,7 +31,7 @@ public enum ContentAddress {
   }
 
   /// Returns the canonical form of a field's address, relative to `base`: an absolute address, or
-  /// one that begins with a slash. `nil` for others.
+  /// one with a slash at the beginning. `nil` for others.
   static func resolved(_ reference: String, against base: String) -> String? {
     if schemeEnd(in: reference.utf8[...]) != nil { return canonical(reference) }
     guard reference.utf8.starts(with: "/".utf8), !reference.utf8.starts(with: "//".utf8) else {

@@ -1,14 +1,14 @@
 import FerryNetworking
 
-/// The freshness lifetime of an answer by its own fields, and its age (RFC 9111 §4.2). For a
+/// The freshness lifetime of an answer by the fields in it, and the age (RFC 9111 §4.2). For a
 /// private cache: it ignores `s-maxage`.
 package enum Freshness {
   /// The longest guessed lifetime, in milliseconds.
   package static let guessMax: Int64 = 24 * 3600 * 1000
-  /// How far the clock may be behind an answer's arrival before its age counts as unknown.
+  /// How far the clock may be behind an answer's arrival before the answer's age counts as unknown.
   static let clockStepMax: Int64 = 60 * 1000
 
-  /// Statuses whose answers may be kept without explicit permission (RFC 9110 §15.1).
+  /// Statuses of answers that may be kept without explicit permission (RFC 9110 §15.1).
   package static let heuristicStatuses: Set<Int> = [
     200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501,
   ]

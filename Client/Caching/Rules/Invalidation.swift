@@ -1,12 +1,12 @@
 import FerryNetworking
 import FerryPlatform
 
-/// The kept answers that a changing request invalidates (RFC 9111 §4.4).
+/// The kept answers invalidated by a changing request (RFC 9111 §4.4).
 package enum Invalidation {
-  /// Returns the endpoints, in canonical form, whose kept answers must not serve any more.
+  /// Returns the endpoints, in canonical form, with kept answers that must not serve any more.
   ///
-  /// These are the request's endpoint with any parameters, and those that `Location` and
-  /// `Content-Location` name on the same server. Empty if the method is safe or the request failed.
+  /// These are the request's endpoint with any parameters, and those named by `Location` and
+  /// `Content-Location` on the same server. Empty if the method is safe or the request failed.
   package static func endpoints(
     after response: NetworkResponse, for request: CacheableRequest
   ) -> [String] {

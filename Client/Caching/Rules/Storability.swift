@@ -1,16 +1,16 @@
 import FerryNetworking
 import FerryPlatform
 
-/// Decides which answers, and which of their fields, may be kept by a private cache (RFC 9111 §3).
-/// `private` and `Authorization` prevent nothing, because the key separates users.
+/// Decides if a private cache may keep an answer, and with which fields (RFC 9111 §3). `private`
+/// and `Authorization` prevent nothing, because the key separates users.
 package enum Storability {
-  /// Fields about a connection, which are never kept (§3.1).
+  /// Fields about a connection; they are never kept (§3.1).
   private static let connectionFields: Set<String> = [
     "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info",
     "proxy-authorization", "proxy-connection", "te", "transfer-encoding", "upgrade",
   ]
 
-  /// Whether an answer may be kept, and could ever serve.
+  /// Returns true if an answer may be kept, and could ever serve.
   ///
   /// A lifetime in the request's rule replaces the server's permission for a status 2xx. `no-store`
   /// always wins, on either side.
@@ -47,15 +47,16 @@ package enum Storability {
     return kept
   }
 
-  /// Whether the fields permit keeping. `must-understand` overrides `no-store` if the status is
-  /// understood (§5.2.2.3).
+  /// Returns true if the fields permit keeping. `must-understand` overrides `no-store` if the
+  /// status is understood (§5.2.2.3).
   private static func permitsKeeping(_ response: NetworkResponse, _ control: CacheControl) -> Bool {
     let isUnderstood = Freshness.heuristicStatuses.contains(response.status)
     if control.has("must-understand") { return isUnderstood }
     return !control.has("no-store")
   }
 
-  /// Whether a kept answer could serve: it is fresh, or can be confirmed, or serves offline.
+  /// Returns true if a kept answer could serve: it is fresh, or can be confirmed, or serves
+  /// offline.
   private static func isUseful(_ head: CachedHead, options: CacheOptions) -> Bool {
     let judgement = CachePolicy(options: options).judge(head, now: head.received)
     return judgement.isFresh || judgement.servesOffline || !judgement.validators.fields.isEmpty

@@ -2,7 +2,7 @@ import FerryCryptography
 import FerryNetworking
 import FerryPlatform
 
-/// The requests with the same key to which an answer applies: `Vary` (RFC 9111 §4.1).
+/// The requests with the same key that an answer applies to: `Vary` (RFC 9111 §4.1).
 ///
 /// It keeps only a digest of the request's fields, since they may be credentials.
 package struct Variant: Sendable, Equatable {
@@ -11,16 +11,16 @@ package struct Variant: Sendable, Equatable {
   /// SHA-256 of the request's values in these fields; empty without names.
   package let digest: [UInt8]
 
-  /// The variant that applies to every request.
+  /// The variant for every request.
   package static let any = Variant(names: [], digest: [])
 
-  /// Creates a variant from its stored parts.
+  /// Creates a variant from stored parts.
   package init(names: [String], digest: [UInt8]) {
     self.names = names
     self.digest = digest
   }
 
-  /// Creates the variant of an answer to a request; `nil` for `Vary: *`, which no request matches.
+  /// Creates the variant of an answer to a request; `nil` for `Vary: *`: no request matches it.
   package init?(of response: TransportHeaders, for request: TransportHeaders) {
     let named = response.values(of: "Vary").flatMap(FieldList.members).map { $0.lowercasedASCII }
     guard !named.contains(where: { $0 == "*" }) else { return nil }
@@ -28,12 +28,12 @@ package struct Variant: Sendable, Equatable {
     digest = Self.digest(of: names, in: request)
   }
 
-  /// Whether the answer applies to a request with these fields.
+  /// Returns true if the answer applies to a request with these fields.
   package func matches(_ request: TransportHeaders) -> Bool {
     Self.digest(of: names, in: request) == digest
   }
 
-  /// Returns a digest of the fields. Several lines of a field are one list, and blanks around its
+  /// Returns a digest of the fields. Several lines of a field are one list, and blanks around the
   /// commas do not count (§4.1).
   private static func digest(of names: [String], in request: TransportHeaders) -> [UInt8] {
     guard !names.isEmpty else { return [] }
@@ -48,7 +48,7 @@ package struct Variant: Sendable, Equatable {
   }
 }
 
-/// Texts in a row, each with its length before it, so that different lists have different bytes.
+/// Texts in a row, each with the length before it, so different lists have different bytes.
 struct DelimitedText {
   private var bytes: [UInt8] = []
 

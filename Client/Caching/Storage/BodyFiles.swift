@@ -2,7 +2,7 @@ import FerryCryptography
 import FerryPlatform
 import Foundation
 
-/// Large bodies in a folder, each in a file with the name of its SHA-256: `ab/<hash>`.
+/// Large bodies in a folder, each in a file with the SHA-256 as the name: `ab/<hash>`.
 ///
 /// A rename creates each file as a whole. It is not forced to the disk, since the checksum detects
 /// a loss of power on reading. The functions block.
@@ -12,10 +12,10 @@ struct BodyFiles {
 
   private let folder: String
 
-  /// Creates an interface to the files in `folder`, which is created when needed.
+  /// Creates an interface to the files in `folder`; the folder is created when needed.
   init(folder: String) { self.folder = folder }
 
-  /// Writes a body to a temporary file. Returns its path for ``finish(_:hash:)``.
+  /// Writes a body to a temporary file. Returns the path for ``finish(_:hash:)``.
   func prepare(_ body: [UInt8]) throws(FileFailure) -> String {
     try Self.makeFolder(folder)
     var path = Array((folder + "/new-XXXXXX").utf8CString)
@@ -32,7 +32,7 @@ struct BodyFiles {
     return name
   }
 
-  /// Moves a prepared file to its path; replaces one with the same content.
+  /// Moves a prepared file to the final path; replaces one with the same content.
   func finish(_ prepared: String, hash: [UInt8]) throws(FileFailure) {
     let path = path(hash)
     guard rename(prepared, path) != 0 else { return }
@@ -43,7 +43,7 @@ struct BodyFiles {
   /// Removes a prepared file.
   func discard(_ prepared: String) { unlink(prepared) }
 
-  /// Returns the bytes of a file, if they match its name.
+  /// Returns the bytes of a file, if they match the name.
   func body(hash: [UInt8], length: Int) -> [UInt8]? {
     guard let body = Self.contents(path(hash), limit: length), body.count == length,
       SHA256.digest(of: body) == hash
@@ -58,7 +58,7 @@ struct BodyFiles {
   ///
   /// - Parameters:
   ///   - now: milliseconds since 1970.
-  ///   - isNeeded: whether an answer refers to the file with this hash.
+  ///   - isNeeded: returns true if an answer refers to the file with this hash.
   func sweep(now: Int64, isNeeded: ([UInt8]) throws -> Bool) rethrows {
     for name in Self.names(in: folder) {
       let path = folder + "/" + name
@@ -82,7 +82,7 @@ struct BodyFiles {
     }
   }
 
-  /// Creates a folder for this user alone, with its parents.
+  /// Creates a folder for this user alone, with all parents.
   static func makeFolder(_ path: String) throws(FileFailure) {
     if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
     guard errno == ENOENT, let slash = path.last("/"), slash > path.startIndex else {

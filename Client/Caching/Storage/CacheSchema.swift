@@ -52,7 +52,7 @@ enum CacheSchema {
 }
 
 extension SQLiteError {
-  /// Whether the file is not an index of this version: it is damaged, or another program's.
+  /// True if the file is not an index of this version: it is damaged, or another program's.
   var isDamage: Bool {
     switch primaryCode {
     // SQLITE_ERROR (a missing table), SQLITE_CORRUPT, SQLITE_NOTADB.

@@ -1,20 +1,20 @@
 import FerryExecutors
 import FerrySQLite
 
-/// Kept answers in two levels, on a thread of their own, since disks block.
+/// Kept answers in two levels, on a separate thread, since disks block.
 ///
 /// No call fails: an unreadable answer counts as absent, and an answer that cannot be written is
 /// not kept. If the folder is unusable, the cache is in memory only.
 package actor CacheStore {
-  /// A kept answer that a search found.
+  /// A kept answer, found by a search.
   package struct Found: Sendable, Equatable {
-    /// The answer without its body.
+    /// The answer without the body.
     package var head: CachedHead
     /// The body, if it was requested.
     package var body: [UInt8]?
   }
 
-  /// The number of uses that are written together.
+  /// The number of uses per write.
   private static let usesMax = 32
 
   private let executor: any WorkExecutor
@@ -39,7 +39,7 @@ package actor CacheStore {
     memory = MemoryLevel(bytesMax: limits.memoryBytes, ageMax: limits.age.milliseconds)
   }
 
-  /// Returns the answer that `choose` selects from those under a key, with its body if it is
+  /// Returns the answer selected by `choose` from those under a key, with the body if it is
   /// requested.
   package func find(
     _ key: CacheKey, now: Int64,
@@ -67,8 +67,8 @@ package actor CacheStore {
     }
   }
 
-  /// Stores and returns the answer that `renew` makes from one of those under a key; `nil` if it
-  /// makes none or the body is gone.
+  /// Stores and returns the answer made by `renew` from one of those under a key; `nil` if it makes
+  /// none or the body is gone.
   package func renew(
     _ key: CacheKey, now: Int64, renew: @Sendable ([CachedHead]) -> CachedHead?
   ) -> Found? {
@@ -85,7 +85,7 @@ package actor CacheStore {
     return Found(head: head, body: body)
   }
 
-  /// Removes the answers under a key that `choose` selects.
+  /// Removes the answers selected by `choose` under a key.
   package func remove(
     _ key: CacheKey, now: Int64, choose: @Sendable ([CachedHead]) -> [CachedHead]
   ) {
@@ -115,7 +115,7 @@ package actor CacheStore {
     attempt(now: now) { try $0.removeAll() }
   }
 
-  /// Removes answers that exceed the limits of age or size.
+  /// Removes answers over the limits of age or size.
   package func trim(now: Int64) { attempt(now: now) { try trim($0, now: now) } }
 
   /// Returns the bytes on disk.
@@ -150,7 +150,7 @@ package actor CacheStore {
     try disk.trim(bytesMax: bytesMax, ageMax: limits.age.milliseconds, now: now)
   }
 
-  /// Runs `body` on the disk level; `nil` if that fails. Discards a damaged index and retries once.
+  /// Runs `body` on the disk level; `nil` if it fails. Discards a damaged index and retries once.
   @discardableResult
   private func attempt<T>(now: Int64, _ body: (DiskLevel) throws -> T) -> T? {
     for _ in 1...2 {

@@ -36,7 +36,7 @@ extension DiskLevel {
     return nil
   }
 
-  /// Stores an answer in place of the one for the same requests. Returns its id.
+  /// Stores an answer instead of the one for the same requests. Returns the new id.
   func store(_ body: [UInt8], as head: CachedHead, under key: CacheKey) throws -> Int64 {
     let hash = SHA256.digest(of: body)
     let prepared = body.count > Self.inlineMax ? try files?.prepare(body) : nil
@@ -64,7 +64,7 @@ extension DiskLevel {
       """, head.id, FieldText.text(head.headers), head.requested, head.received, nextUse())
   }
 
-  /// Notes that these answers were used, in this order.
+  /// Records the use of these answers, in this order.
   func touch(_ ids: [Int64]) throws {
     guard !ids.isEmpty else { return }
     try connection.transaction {
@@ -115,8 +115,8 @@ extension DiskLevel {
 
 /// Header fields as one text, a line each.
 enum FieldText {
-  /// Returns the fields as a text; omits fields with a line break or U+0000, which no server can
-  /// send.
+  /// Returns the fields as a text; omits fields with a line break or U+0000: no server can send
+  /// them.
   static func text(_ headers: TransportHeaders) -> String {
     headers.fields.lazy
       .filter { field in

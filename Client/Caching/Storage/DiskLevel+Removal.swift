@@ -1,7 +1,7 @@
 import FerrySQLite
 
 extension DiskLevel {
-  /// The most answers that one transaction removes, so that others do not wait long for the lock.
+  /// The most answers removed by one transaction, so others do not wait long for the lock.
   static let sliceMax = 64
 
   /// Removes these answers.
@@ -42,7 +42,7 @@ extension DiskLevel {
     try collectGarbage()
   }
 
-  /// Removes the answers that `next` returns, in one transaction each, until it returns none.
+  /// Removes the answers returned by `next`, in one transaction each, until it returns none.
   private func removeSlices(_ next: () throws -> [Int64]) throws {
     // The first check needs no lock: usually there are none.
     while try !next().isEmpty {
@@ -77,10 +77,10 @@ extension DiskLevel {
     return ids
   }
 
-  /// Removes files that have lost their last answer.
+  /// Removes files after the loss of their last answer.
   ///
   /// It runs after the answer's removal is committed, and under the lock again. So neither a crash
-  /// nor an answer with the same body leaves a row without its file.
+  /// nor an answer with the same body leaves a row without a file.
   private func collectGarbage() throws {
     while try connection.integer("SELECT EXISTS (SELECT 1 FROM garbage)") == 1 {
       try connection.transaction {

@@ -5,13 +5,13 @@ import Foundation
 
 /// Answers on disk: an index in SQLite with small bodies, and files for large ones.
 ///
-/// Every change is one transaction under the index's write lock, which also adds and removes files.
-/// So a row never lacks its file, and processes may share a folder. The next opening removes files
-/// that a crash left without a row. All functions block.
+/// Every change is one transaction under the index's write lock; it also adds and removes files. So
+/// a row never lacks its file, and processes may share a folder. The next opening removes files
+/// left by a crash without a row. All functions block.
 final class DiskLevel {
   /// The largest body inside the index, in bytes.
   static let inlineMax = 16 << 10
-  /// The approximate bytes of a row besides its fields and body.
+  /// The approximate bytes of a row besides the fields and the body.
   static let rowBytes = 512
   /// The most answers under one key, for different values of the fields in `Vary`.
   static let variantsMax = 8
@@ -22,7 +22,7 @@ final class DiskLevel {
 
   /// Opens the cache in `folder` and creates it when needed; `nil` keeps everything in memory.
   ///
-  /// It discards an index that is damaged or of another version, and creates a new one.
+  /// It discards a damaged index or one of another version, and creates a new one.
   static func open(folder: String?, now: Int64) throws -> DiskLevel {
     guard let folder else {
       return DiskLevel(connection: try index(":memory:"), files: nil, place: nil)
@@ -47,7 +47,7 @@ final class DiskLevel {
     }
   }
 
-  /// Whether this index is still the one in the folder.
+  /// True if this index is still the one in the folder.
   var isCurrent: Bool {
     guard let place else { return true }
     return Self.inode(place.path) == place.inode
@@ -84,15 +84,15 @@ final class DiskLevel {
     return connection
   }
 
-  /// Removes files that no row refers to. The write lock excludes processes that are about to
-  /// commit a row for their file.
+  /// Removes files without a row. The write lock excludes processes about to commit a row for their
+  /// file.
   private func sweep(now: Int64) throws {
     try connection.transaction {
       try files?.sweep(now: now) { try isNeeded($0) }
     }
   }
 
-  /// Whether a row refers to the file with this hash.
+  /// Returns true if a row refers to the file with this hash.
   func isNeeded(_ hash: [UInt8]) throws -> Bool {
     try connection.exists("SELECT 1 FROM entries WHERE hash = ? AND isFile = 1 LIMIT 1", hash)
   }

@@ -54,7 +54,8 @@ package struct MemoryLevel: Sendable {
   /// Removes all bodies.
   package mutating func removeAll() { self = MemoryLevel(bytesMax: bytesMax, ageMax: ageMax) }
 
-  /// Whether a body is within the age limit; a clock that jumps backwards does not extend it.
+  /// Returns true if a body is within the age limit; a clock that jumps backwards does not extend
+  /// it.
   private func isYoung(_ node: Node, _ now: Int64) -> Bool {
     0...ageMax ~= now - node.since
   }

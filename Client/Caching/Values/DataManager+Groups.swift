@@ -2,7 +2,7 @@ import FerryNetworking
 import Synchronization
 
 extension DataManager {
-  /// Returns the values of several requests, which run side by side. The first error ends the others
+  /// Runs several requests side by side, and returns their values. The first error ends the others
   /// and is thrown.
   ///
   /// ```swift
@@ -25,7 +25,7 @@ extension DataManager {
     }
   }
 
-  /// Returns the results of several requests, which run side by side; none ends another.
+  /// Runs several requests side by side, and returns their results; none ends another.
   ///
   /// ```swift
   /// let (user, shops) = await manager.results(
@@ -43,16 +43,16 @@ extension DataManager {
     }
   }
 
-  /// Returns the values of requests of one type, in their order. The first error ends the others and
-  /// is thrown.
+  /// Returns the values of requests of one type, in their order. The first error ends the others
+  /// and is thrown.
   ///
-  /// - Parameter atOnce: the most requests that run at one time.
+  /// - Parameter atOnce: the most requests at one time.
   public func values<Value: Decodable & Sendable>(
     for requests: [ValueRequest<Value>], atOnce: Int = 8
   ) async throws(NetworkError) -> [Value] {
     var values: [Value] = []
     for result in await run(requests, atOnce: atOnce, stopsAtError: true) {
-      // A request that was stopped has no result of interest.
+      // A stopped request has no result of interest.
       if let result { values.append(try result.get()) }
     }
     return values
@@ -60,15 +60,15 @@ extension DataManager {
 
   /// Returns the results of requests of one type, in their order; none ends another.
   ///
-  /// - Parameter atOnce: the most requests that run at one time.
+  /// - Parameter atOnce: the most requests at one time.
   public func results<Value: Decodable & Sendable>(
     for requests: [ValueRequest<Value>], atOnce: Int = 8
   ) async -> [Result<Value, NetworkError>] {
     await run(requests, atOnce: atOnce, stopsAtError: false).map { $0 ?? .failure(.stopped) }
   }
 
-  /// Runs requests, at most `atOnce` of them at one time. After an error that stops the others, it
-  /// is the only result.
+  /// Runs requests, at most `atOnce` of them at one time. An error that stops the others is the
+  /// only result.
   private func run<Value: Decodable & Sendable>(
     _ requests: [ValueRequest<Value>], atOnce: Int, stopsAtError: Bool
   ) async -> [Result<Value, NetworkError>?] {
@@ -105,7 +105,7 @@ extension DataManager {
   }
 }
 
-/// Requests of different types that run side by side.
+/// Requests of different types, side by side.
 private final class RequestGroup: Sendable {
   private struct State {
     var isCancelled = false
@@ -115,7 +115,7 @@ private final class RequestGroup: Sendable {
 
   private let state = Mutex(State())
 
-  /// Starts a request; its error ends the others if `endsOthers`.
+  /// Starts a request; a failure of it ends the others if `endsOthers`.
   func start<Value: Decodable & Sendable>(
     _ request: ValueRequest<Value>, of manager: DataManager, endsOthers: Bool
   ) -> Task<Result<Value, NetworkError>, Never> {

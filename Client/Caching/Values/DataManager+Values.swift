@@ -9,8 +9,8 @@ extension DataManager {
   /// let user: User = try await manager.value(for: NetworkRequest("/me"))
   /// ```
   ///
-  /// - Throws: kind ``NetworkError/Kind/business(code:)`` if the envelope reports an error, also in a
-  ///   response that the filters rejected; ``NetworkError/Kind/undecodable`` if the answer is no
+  /// - Throws: kind ``NetworkError/Kind/business(code:)`` if the envelope reports an error, also in
+  ///   a response rejected by the filters; ``NetworkError/Kind/undecodable`` if the answer is no
   ///   `Value`.
   public func value<Value: Decodable & Sendable>(
     _ type: Value.Type = Value.self, for request: NetworkRequest
@@ -24,7 +24,7 @@ extension DataManager {
     return try decode(response, for: request)
   }
 
-  /// Returns the answer to a request with its type.
+  /// Returns the answer to a request with the right type.
   public func value<Value: Decodable & Sendable>(
     for request: ValueRequest<Value>
   ) async throws(NetworkError) -> Value {

@@ -19,7 +19,7 @@ public struct Envelope: Sendable, Equatable {
   public var success: Set<String>
   /// The path of the reason of an error.
   public var message: String?
-  /// The path of a member that only errors have: any value but `null` is an error.
+  /// The path of a member found only in errors: any value but `null` is an error.
   public var error: String?
 
   /// Creates an envelope.
@@ -59,7 +59,7 @@ public struct Envelope: Sendable, Equatable {
   }
 }
 
-/// Rejects successful responses whose envelope reports an error.
+/// Rejects successful responses with an error in their envelope.
 struct EnvelopeFilter: ResponseFilter {
   let envelope: Envelope
 
@@ -72,7 +72,7 @@ struct EnvelopeFilter: ResponseFilter {
     throw NetworkError(failure, response)
   }
 
-  /// Whether the body is JSON by its media type (RFC 6839 §3.1), or has no type.
+  /// Returns true if the body is JSON by the media type (RFC 6839 §3.1), or has no type.
   static func isJSON(_ response: NetworkResponse) -> Bool {
     guard !response.body.isEmpty else { return false }
     guard let type = response.headers.values(of: "Content-Type").first else { return true }

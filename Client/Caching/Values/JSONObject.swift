@@ -1,6 +1,6 @@
 import FerryPlatform
 
-/// A JSON object whose members are found by paths.
+/// A JSON object with access to members by their paths.
 struct JSONObject {
   private let root: KeyedDecodingContainer<MemberName>
 
@@ -17,7 +17,7 @@ struct JSONObject {
     return nil
   }
 
-  /// Whether there is a value other than `null`.
+  /// Returns true if there is a value other than `null`.
   func hasValue(at path: String) -> Bool {
     guard let (object, name) = try? member(path), object.contains(name) else { return false }
     return (try? object.decodeNil(forKey: name)) == false
@@ -51,8 +51,7 @@ struct JSONObject {
   }
 }
 
-/// The name of a member, also of one that the decoder shows in camel case
-/// (`convertFromSnakeCase`).
+/// The name of a member, also of one shown by the decoder in camel case (`convertFromSnakeCase`).
 private struct MemberName: CodingKey {
   let stringValue: String
   var intValue: Int? { nil }

@@ -179,8 +179,8 @@ extension FerryCommand {
     return try await replica.bundles(options: options, missions: manager)
   }
 
-  /// Returns the bundles of a replica and its joined spaces that are in use, so that a sync reports
-  /// about them. Encrypted ones need the key; without it, their reports wait.
+  /// Returns the bundles in use of a replica and its joined spaces, so a sync reports about them.
+  /// Encrypted ones need the key; without it, their reports wait.
   static func bundlesInUse(
     of replica: Replica, _ arguments: ParsedArguments
   ) async throws -> [Bundles] {

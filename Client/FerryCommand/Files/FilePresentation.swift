@@ -62,7 +62,7 @@ struct FileReport {
 
   init(asJSON: Bool) { self.asJSON = asJSON }
 
-  /// Notes a result, and prints it if the file is not intact.
+  /// Records a result, and prints it if the file is not intact.
   mutating func add(_ key: String, _ check: FileCheck) throws {
     count += 1
     let why: String

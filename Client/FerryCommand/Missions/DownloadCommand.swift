@@ -168,7 +168,7 @@ private struct DownloadTask {
     return rate
   }
 
-  /// Returns whether the file is complete already, and reports it. Rejects another present file.
+  /// Returns true if the file is complete already, and reports it. Rejects another present file.
   func isHereAlready() throws -> Bool {
     guard FileAccess.exists(path), !FileAccess.exists(queuePath), !arguments.flag("force") else {
       return false

@@ -6,12 +6,12 @@ import Synchronization
 final class DownloadDisplay: Sendable {
   private struct State {
     var shown: DownloadStatus?
-    /// When the download began to wait for a condition that may never come.
+    /// The begin of a wait for a condition that may never come.
     var waitingSince: ContinuousClock.Instant?
     var reason: DownloadError?
-    /// The most bytes of the file that were ever here.
+    /// The most local bytes of the file so far.
     var highest: Int64 = 0
-    /// Whether bytes arrive since the last failure.
+    /// True if bytes arrive since the last failure.
     var isReceiving = false
   }
 
@@ -45,8 +45,8 @@ final class DownloadDisplay: Sendable {
     ])
   }
 
-  /// A download whose file has not grown since its last failure still waits, although a part of it
-  /// may arrive again.
+  /// Updates the state. A download still waits if the file has not grown since the last failure,
+  /// although a part of it may arrive again.
   private func update(_ status: DownloadStatus, _ state: inout State) {
     if status.state == .ready, let reason = status.reason {
       state.reason = reason
@@ -60,7 +60,7 @@ final class DownloadDisplay: Sendable {
     state.highest = max(state.highest, status.progress.bytesDone)
   }
 
-  /// Returns the reason of a wait that is longer than `patience`; `nil` if there is none.
+  /// Returns the reason of a wait longer than `patience`; `nil` if there is none.
   func reason(after patience: Duration) -> DownloadError? {
     state.withLock { state in
       guard !state.isReceiving, let since = state.waitingSince,

@@ -123,7 +123,7 @@ extension FerryCommand {
     }
   }
 
-  /// Returns the failure to change a download that has ended; `nil` if the mission is not complete.
+  /// Returns the failure to change an ended download; `nil` if the mission is not complete.
   private static func complete(
     _ id: MissionID, _ status: MissionStatus?, _ change: String
   ) -> CommandFailure? {
@@ -222,7 +222,7 @@ extension FerryCommand {
 
   // MARK: Parts
 
-  /// Returns the missions of the replica that the command line names.
+  /// Returns the missions of the replica named on the command line.
   static func missions(_ arguments: ParsedArguments) async throws -> MissionManager {
     try await missions(of: try await open(arguments), arguments)
   }
@@ -285,7 +285,7 @@ extension FerryCommand {
 }
 
 extension MissionStatus {
-  /// Whether the mission is being fetched, waits for its turn, or is paused.
+  /// True if the mission is being fetched, waits for its turn, or is paused.
   var isUnderWay: Bool {
     switch state {
     case .ready, .downloading, .paused: true

@@ -6,7 +6,7 @@ import Synchronization
 /// Shows a mission manager's events: bars on a terminal, or lines of JSON on request.
 final class MissionDisplay: Sendable {
   private struct State {
-    /// When a mission began to wait for a condition that may never come.
+    /// The begin of a mission's wait for a condition that may never come.
     var waitingSince: ContinuousClock.Instant?
   }
 
@@ -32,8 +32,8 @@ final class MissionDisplay: Sendable {
     }
   }
 
-  /// Whether a mission has waited this long for a condition outside of this command, such as a
-  /// connection.
+  /// Returns true if a mission has waited this long for a condition outside of this command, such
+  /// as a connection.
   func hasWaited(longerThan patience: Duration) -> Bool {
     let since = state.withLock { $0.waitingSince }
     return since.map { $0.duration(to: .now) > patience } ?? false
@@ -50,13 +50,13 @@ final class MissionDisplay: Sendable {
   }
 }
 
-/// Follows missions that other processes fetch, by reading their state repeatedly.
+/// Shows missions fetched by other processes, by repeated reads of their state.
 struct MissionWatch {
   private static let pause = Duration.milliseconds(300)
 
   let asJSON: Bool
 
-  /// Shows the missions that `find` returns until none of them is under way.
+  /// Shows the missions returned by `find` until none of them is under way.
   func watch(_ find: () async throws -> [MissionStatus]) async throws {
     let lines = ProgressLines()
     defer { lines.finish() }
@@ -83,7 +83,7 @@ extension MissionStatus {
 }
 
 extension MissionProgress {
-  /// A bar for the whole with its rate and the time left, then one for each current item.
+  /// A bar for the whole with the rate and the time left, then one for each current item.
   fileprivate var bars: [ProgressState] {
     let whole = ProgressState(
       label: "\(id)  \(itemsDone.grouped)/\(items.counted("file"))", unit: .bytes,
@@ -97,7 +97,7 @@ extension MissionProgress {
 }
 
 extension ItemProgress {
-  /// The path, or the end of a long one, which distinguishes items of one folder.
+  /// The path, or the end of a long one, to distinguish items of one folder.
   fileprivate var shortPath: String {
     guard path.displayWidth > 40, let name = path.words(at: "/").last else { return path }
     return "\(Glyphs.current.ellipsis)/\(name)"

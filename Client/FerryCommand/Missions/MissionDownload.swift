@@ -20,8 +20,8 @@ extension FerryCommand {
     help: "The largest number of received bytes a second, such as 2MiB.",
     kind: .byteSize)
 
-  /// Opens the replica with a deadline for each request, and pulls the catalogue if the server can be
-  /// reached: the catalogue of the last sync may be enough.
+  /// Opens the replica with a deadline for each request, and pulls the catalogue if the server can
+  /// be reached: the catalogue of the last sync may be enough.
   static func openPulled(
     _ arguments: ParsedArguments, silence: Duration
   ) async throws -> Replica {
@@ -69,7 +69,7 @@ extension FerryCommand {
       rate: try arguments.byteSizeIfPresent("limit-rate"))
     let isAll = arguments.flag("all")
     if isAll {
-      // Bundles have a command of their own, which knows the offered versions.
+      // Bundles have a separate command; it knows the offered versions.
       ids = try await manager.list().filter {
         $0.publishedVersion != nil && BundleID(mission: $0.id) == nil
       }.map(\.id)
@@ -107,7 +107,7 @@ extension FerryCommand {
     return min(timeout, max(try arguments.duration("wait"), .seconds(1)))
   }
 
-  /// Starts the download, shows its events, and returns its result.
+  /// Starts the download, shows the events, and returns the result.
   private static func fetch(
     _ ids: [MissionID], with manager: MissionManager, _ arguments: ParsedArguments,
     begin: () async throws -> Void
@@ -116,8 +116,8 @@ extension FerryCommand {
     return try MissionEndings(found).report(asJSON: arguments.flag("json"))
   }
 
-  /// Starts the download, shows its events until its end, and closes the manager. Returns the states
-  /// of the missions.
+  /// Starts the download, shows the events until the end, and closes the manager. Returns the
+  /// states of the missions.
   static func watch(
     _ ids: [MissionID], with manager: MissionManager, _ arguments: ParsedArguments,
     begin: () async throws -> Void
@@ -167,6 +167,6 @@ extension FerryCommand {
 }
 
 extension MissionStatus {
-  /// Whether the mission is paused because the disk is full.
+  /// True if the mission is paused because the disk is full.
   fileprivate var lacksRoom: Bool { state == .paused && reason?.kind == .diskFull }
 }

@@ -106,7 +106,7 @@ extension MissionError.Kind {
   }
 }
 
-/// The results of a download for all its missions.
+/// The results of a download for all missions in it.
 struct MissionEndings {
   let missions: [MissionStatus]
 

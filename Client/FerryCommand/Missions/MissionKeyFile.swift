@@ -3,7 +3,7 @@ import FerryCommandLine
 import FerryPlatform
 import Foundation
 
-/// The file that `--key-file` names.
+/// The file named by `--key-file`.
 enum MissionKeyFile {
   /// The most bytes of the file: a key in hexadecimal digits, with blanks around it.
   static let bytesMax = 1 << 10

@@ -38,7 +38,7 @@ enum MissionPresentation {
     return fitted.isEmpty ? [] : [""] + fitted
   }
 
-  /// Prints one mission, with its items if it is on this device.
+  /// Prints one mission, with the items if it is on this device.
   static func print(_ mission: MissionStatus, _ items: [MissionFileRow], asJSON: Bool) throws {
     let output = TextOutput.standardOutput
     if asJSON {
@@ -133,7 +133,7 @@ extension MissionStatus {
   /// The state in a word; empty if nobody requested the mission.
   var stateName: String { isInterrupted ? "interrupted" : state?.rawValue ?? "" }
 
-  /// A remedy for a mission whose process has ended.
+  /// A remedy for a mission after its process has ended.
   fileprivate var interruption: String? {
     isInterrupted
       ? "no process fetches it any more: `ferry mission resume \(id)` continues it" : nil

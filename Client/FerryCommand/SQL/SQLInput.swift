@@ -1,14 +1,14 @@
 import FerryPlatform
 
-/// The input of `ferry sql` on a terminal, line by line: a statement until its semicolon, or a
-/// command that begins with a full stop; pure.
+/// The input of `ferry sql` on a terminal, line by line: a statement up to the semicolon, or a
+/// command with a full stop at the beginning; pure.
 struct SQLInput: Equatable {
   /// The commands of the terminal.
   enum Command: Equatable {
     case help
     case leave
     case tables
-    /// The statements that made one table, or all of them.
+    /// The CREATE statements of one table, or of all.
     case schema(table: String?)
   }
 
@@ -25,16 +25,16 @@ struct SQLInput: Equatable {
   static let prompt = "ferry> "
   static let continuation = "   ...> "
 
-  /// The lines of a statement that is not complete, each with its end.
+  /// The lines of an incomplete statement, each with the line end.
   private(set) var pending = ""
 
   /// The prompt for the next line.
   var prompt: String { pending.isEmpty ? Self.prompt : Self.continuation }
 
-  /// Takes the next line.
+  /// Appends the next line.
   ///
-  /// - Parameter isComplete: whether SQL ends with a semicolon outside of a text, a comment or the
-  ///   body of a trigger.
+  /// - Parameter isComplete: returns true if SQL ends with a semicolon outside of a text, a comment
+  ///   or the body of a trigger.
   mutating func append(_ line: String, isComplete: (String) -> Bool) -> Step {
     if pending.isEmpty {
       let words = line.fields.map(String.init)
@@ -53,7 +53,8 @@ struct SQLInput: Equatable {
   /// Discards the lines so far.
   mutating func cancel() { pending = "" }
 
-  /// Reads a command. Its table may be quoted as in SQL, and a semicolon at the end is ignored.
+  /// Reads a command. The table in it may be quoted as in SQL, and a semicolon at the end is
+  /// ignored.
   private static func command(_ name: String, _ words: [String]) -> Step {
     var words = words
     var name = name

@@ -17,7 +17,7 @@ struct SQLSession {
   let replica: Replica
   let asJSON: Bool
 
-  /// Runs until the user leaves. A statement that fails does not end the session.
+  /// Runs until the user leaves. A failed statement does not end the session.
   func run() async throws -> ExitStatus {
     let file = HistoryFile.ofUser(named: "sql_history")
     let editor = try LineEditor(
@@ -45,7 +45,7 @@ struct SQLSession {
     }
   }
 
-  /// Takes a step. Returns whether the session goes on.
+  /// Performs a step. Returns true if the session continues.
   private func perform(_ step: SQLInput.Step) async throws -> Bool {
     do {
       switch step {
@@ -100,14 +100,14 @@ struct SQLSession {
   }
 }
 
-/// An entry of the file's schema that is the user's own.
+/// An entry of the user's in the file's schema.
 struct SchemaEntry: Sendable {
   /// table, view, index or trigger.
   let kind: String
   let name: String
-  /// The table that it belongs to.
+  /// The table of the entry.
   let table: String
-  /// The statement that made it; an automatic index has none.
+  /// The entry's CREATE statement; an automatic index has none.
   let sql: String?
 }
 
@@ -133,7 +133,7 @@ extension Replica {
     }
   }
 
-  /// Returns the names of the user's tables that exist in the file, tracked or not.
+  /// Returns the names of the user's existing tables in the file, tracked or not.
   func tableNames() async throws -> [Name] {
     try await schemaEntries().filter { $0.kind == "table" }.map { Name($0.name) }
   }

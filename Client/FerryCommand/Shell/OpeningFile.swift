@@ -1,10 +1,10 @@
 import FerryCommandLine
 import Foundation
 
-/// A file that leads the user's browser to a one-time address.
+/// A file to lead the user's browser to a one-time address.
 ///
-/// The command line of a process is visible to all users of the machine. So the browser gets the
-/// path of a file that only its owner can read, and not the address.
+/// The command line of a process is visible to all users of the machine. So the browser gets not
+/// the address, but the path of a file readable only for the owner.
 struct OpeningFile {
   private let directory: URL
 

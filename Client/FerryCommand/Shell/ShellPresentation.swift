@@ -5,7 +5,7 @@ import FerryShell
 struct ShellPresentation: Sendable {
   let asJSON: Bool
 
-  /// Prints the address, and the declared services that the page does not get.
+  /// Prints the address, and the declared services withheld from the page.
   func start(_ shell: FerryShell.Shell, version: PageVersion, withheld: [ServicePattern]) throws {
     let address = shell.makeAddress()
     let output = TextOutput.standardOutput

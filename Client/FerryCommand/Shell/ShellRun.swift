@@ -8,7 +8,7 @@ struct ShellRun {
   private let arguments: ParsedArguments
   private let granted: [ServicePattern]
   private let presentation: ShellPresentation
-  /// The replica of a published bundle, and its missions.
+  /// The replica of a published bundle, and the replica's missions.
   private let opened: (replica: Replica, missions: MissionManager)?
 
   init(
@@ -28,7 +28,7 @@ struct ShellRun {
     }
   }
 
-  /// Shows a bundle until the user interrupts the command, or closes its window.
+  /// Shows a bundle until the user interrupts the command, or closes the window.
   ///
   /// - Parameter synced: called after each sync of a continuous one.
   func show(
@@ -56,7 +56,7 @@ struct ShellRun {
     let version = try await source.next()
     try presentation.start(
       shell, version: version, withheld: registry.withheld(from: version.services))
-    // The first page load takes its version by itself.
+    // The first page load requests its version by itself.
     await source.left(version)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await open(shell, in: window) }
@@ -68,7 +68,7 @@ struct ShellRun {
           try await ShellRun.untilInterrupted()
         }
       }
-      // The first one that ends, ends the command: the window was closed, or a sync failed.
+      // The end of the first one ends the command: the window was closed, or a sync failed.
       do { try await group.next() } catch is CancellationError {} catch ReplicaError.cancelled {}
       group.cancelAll()
     }

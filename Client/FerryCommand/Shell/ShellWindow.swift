@@ -3,7 +3,7 @@ import FerryPlatform
 import FerryShell
 import Foundation
 
-/// The program `ferry-window`, which shows the page in a web view of its own.
+/// The program `ferry-window`; it shows the page in a separate web view.
 struct ShellWindow {
   private static let name = "ferry-window"
   private static let crashesMax = 5
@@ -51,14 +51,14 @@ struct ShellWindow {
       kill(id, SIGTERM)
     }
     let status = await endings.first { _ in true }
-    // Its end of the input is this program's sign of life.
+    // The open end of the input is this program's sign of life.
     withExtendedLifetime(input) {}
     guard status == 0 || Task.isCancelled else {
       throw Self.failure("\(Self.name) ended with status \(status ?? -1)")
     }
   }
 
-  /// Sends an address; a window that has ended takes none.
+  /// Sends an address; a closed window accepts none.
   private static func send(_ address: String, to input: Pipe) {
     try? input.fileHandleForWriting.write(contentsOf: Data((address + "\n").utf8))
   }

@@ -1,8 +1,8 @@
 import FerryPlatform
 import Foundation
 
-/// An open folder whose entries are reached by name alone, never through a symbolic link. So no
-/// call here can leave it.
+/// An open folder with access to entries by name alone, never through a symbolic link. So no call
+/// here can leave it.
 package struct Directory: ~Copyable {
   package let descriptor: Int32
   /// The path, for messages.
@@ -120,7 +120,7 @@ package struct Directory: ~Copyable {
     }
   }
 
-  /// Removes a file or a folder with its content, if it exists.
+  /// Removes a file or a folder with all content, if it exists.
   package func removeTree(_ name: String) throws(FileStoreError) {
     guard let entry = try entry(name) else { return }
     guard entry.kind == .folder else { return try removeFile(name) }
@@ -161,7 +161,7 @@ package struct Directory: ~Copyable {
   }
 
   /// Moves an entry to another folder of the same file system; replaces an existing one. Returns
-  /// whether there was one.
+  /// true if there was one.
   package func moveIfPresent(
     _ name: String, to other: borrowing Directory, as new: String
   ) throws(FileStoreError) -> Bool {
@@ -192,7 +192,7 @@ package struct Directory: ~Copyable {
     }
   }
 
-  /// Checks that a name is one step into this folder.
+  /// Throws if a name is not one step into this folder.
   package func check(_ name: String) throws(FileStoreError) {
     if name.isEmpty || name == "." || name == ".." || name.utf8.contains(0x2F)
       || name.utf8.contains(0)

@@ -1,9 +1,9 @@
 import FerryPlatform
 import Foundation
 
-/// The calls on the files of a store and of missions. They are POSIX's own: on a failure the result is −1 and
-/// `errno` has the reason. A simulation replaces the disk and nothing else, so that it runs the
-/// real rules about names, order and durability.
+/// The calls on the files of a store and of missions. They are POSIX's own: on a failure the result
+/// is −1 and `errno` has the reason. A simulation replaces only the disk, so it runs the real rules
+/// about names, order and durability.
 package protocol FileCalls: Sendable {
   func open(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32
   func openat(_ folder: Int32, _ name: String, _ flags: Int32, _ mode: mode_t) -> Int32
@@ -43,12 +43,12 @@ package protocol FileCalls: Sendable {
   func share(_ descriptor: Int32) -> Int32
   /// Locks one byte of an open file (fcntl(2), `F_OFD_SETLK`), without waiting.
   func lock(_ descriptor: Int32, byte: Int64) -> Int32
-  /// Releases the locks of an open file, also for a forked process that has it.
+  /// Releases the locks of an open file, also for a forked process with the file.
   func unlock(_ descriptor: Int32)
 }
 
 extension FileCalls {
-  /// Returns the bytes that the disk of a folder has left for this user.
+  /// Returns the free bytes for this user on the disk of a folder.
   package func freeBytes(at path: String) throws(FileStoreError) -> Int64 {
     var facts = statvfs()
     guard room(path, &facts) == 0 else {
@@ -111,7 +111,7 @@ package struct SystemFileCalls: FileCalls {
   }
 
   package func names(in folder: Int32) -> [String]? {
-    // The stream closes its descriptor, and needs a fresh one for a position of its own.
+    // The stream closes its descriptor, and needs a fresh one with a separate position.
     let copy = Foundation.openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard copy >= 0, let stream = fdopendir(copy) else {
       let code = errno

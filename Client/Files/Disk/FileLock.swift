@@ -4,10 +4,10 @@ import Synchronization
 /// A lock between processes, and between managers of one process. The operating system holds it, so
 /// a killed process leaves no stale lock.
 public final class FileLock: Sendable {
-  /// Releases it; `nil` once that has happened.
+  /// Releases the lock; `nil` after the release.
   private let ending: Mutex<(@Sendable () -> Void)?>
 
-  /// Takes the lock at `path`; `nil` if it is taken.
+  /// Acquires the lock at `path`; `nil` if another owner has it.
   package static func acquire(_ path: String, _ system: any FileCalls) throws(FileStoreError)
     -> FileLock?
   {
@@ -15,8 +15,8 @@ public final class FileLock: Sendable {
     return FileLock(path: path, descriptor: descriptor, system)
   }
 
-  /// Takes the lock at `path` together with others that share it; `nil` if one owner has it alone.
-  /// The file stays, since others may share it at the end.
+  /// Acquires the lock at `path` together with others that share it; `nil` if one owner has it
+  /// alone. The file stays, since others may share it at the end.
   package static func share(_ path: String, _ system: any FileCalls) throws(FileStoreError)
     -> FileLock?
   {
@@ -24,7 +24,7 @@ public final class FileLock: Sendable {
     return FileLock(path: nil, descriptor: descriptor, system)
   }
 
-  /// Opens and locks a file; `nil` if it is taken.
+  /// Opens and locks a file; `nil` if another owner has the lock.
   private static func open(
     _ path: String, _ system: any FileCalls, _ lock: (Int32) -> Int32
   ) throws(FileStoreError) -> Int32? {
@@ -38,7 +38,7 @@ public final class FileLock: Sendable {
         if code == EINTR { continue }
         throw FileStoreError(errno: code, "\(path) cannot be locked")
       }
-      // The former owner removed the file at the end: a lock on that file excludes nobody.
+      // The former owner removed the file at the end: a lock on it excludes nobody.
       var (ours, theirs) = (stat(), stat())
       if system.fstat(descriptor, &ours) == 0, system.lstat(path, &theirs) == 0,
         ours.st_ino == theirs.st_ino
@@ -49,8 +49,8 @@ public final class FileLock: Sendable {
     }
   }
 
-  /// Takes one byte of the file at `path`; `nil` if it is taken. For thousands of short locks: they
-  /// create and remove no files.
+  /// Locks one byte of the file at `path`; `nil` if it is locked. For thousands of short locks:
+  /// they create and remove no files.
   package static func acquire(
     _ path: String, byte: Int64, _ system: any FileCalls
   ) throws(FileStoreError) -> FileLock? {

@@ -1,7 +1,7 @@
 import FerryExecutors
 
 extension WorkExecutor {
-  /// Runs one blocking closure in its turn, with this module's errors.
+  /// Runs one blocking closure in turn, with this module's errors.
   func files<T: Sendable>(
     _ body: @escaping @Sendable () throws(FileStoreError) -> T
   ) async throws(FileStoreError) -> T {

@@ -76,10 +76,10 @@ package struct RandomAccessFile: ~Copyable {
     }
   }
 
-  /// Locks the file for this process, without waiting. Returns whether it succeeded.
+  /// Locks the file for this process, without waiting. Returns true if it succeeded.
   package func lock() -> Bool { system.lock(descriptor) == 0 }
 
-  /// Whether the name in the folder still belongs to this file.
+  /// Returns true if the name in the folder still belongs to this file.
   package func isNamed(_ name: String, in folder: borrowing Directory) -> Bool {
     var facts = stat()
     guard system.fstat(descriptor, &facts) == 0, let entry = try? folder.entry(name) else {

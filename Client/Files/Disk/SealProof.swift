@@ -18,7 +18,7 @@ package struct SealProof: Sendable {
     return nonce + cipher.seal(text, nonce: nonce)
   }
 
-  /// Whether a proof was made with the present key, or without a key if there is none.
+  /// Returns true if a proof was made with the present key, or without a key if there is none.
   package func accepts(_ proof: [UInt8]) -> Bool {
     guard let cipher else { return proof == [0] }
     guard proof.count > AESGCM.nonceBytes else { return false }

@@ -1,24 +1,24 @@
 import FerryCryptography
 import FerryProtocol
 
-/// The format of a file that is encrypted at rest (SPEC.md §21): a head and the content's parts.
-/// Each part is sealed by AES-256-GCM with its own nonce.
+/// The format of a file encrypted at rest (SPEC.md §21): a head and the content's parts. Each part
+/// is sealed by AES-256-GCM with a separate nonce.
 ///
-/// The associated data binds a part to its file, its place and the number of parts. So parts can
+/// The associated data binds a part to the file, the place and the number of parts. So parts can
 /// neither be exchanged nor omitted, and a file cannot replace another.
 package struct SealedFile: Sendable, Equatable {
-  /// The facts that a file's parts are bound to.
+  /// The facts bound to a file's parts.
   package enum Binding: Sendable, Equatable {
     /// The hash of the content; every part is bound to the number of parts and the size.
     case content(ContentHash)
-    /// 32 bytes that identify the file, for content whose size is unknown at the beginning. Only
-    /// the last part is bound to the number of parts and the size.
+    /// 32 bytes as the file's identifier, for content of unknown size at the beginning. Only the
+    /// last part is bound to the number of parts and the size.
     case stream([UInt8])
   }
 
   /// The bytes of a part except the last, before sealing.
   package static let partBytes: Int64 = 256 << 10
-  /// The bytes that sealing adds to a part: the nonce before it and the tag after it.
+  /// The bytes added to a part by sealing: the nonce before it and the tag after it.
   package static let overheadBytes = Int64(AESGCM.nonceBytes + AESGCM.tagBytes)
   private static let headBytes: Int64 = 16
 
@@ -33,7 +33,7 @@ package struct SealedFile: Sendable, Equatable {
     self.size = size
   }
 
-  /// The number of parts; empty content has one, so that it is sealed, too.
+  /// The number of parts; empty content has one, so it is sealed, too.
   package var partCount: Int64 { max(1, (size + Self.partBytes - 1) / Self.partBytes) }
 
   /// Bytes of the file.
@@ -53,7 +53,7 @@ package struct SealedFile: Sendable, Equatable {
     try file.write(head, at: 0)
   }
 
-  /// Encrypts a part and writes it to its place.
+  /// Encrypts a part and writes it to the right place.
   ///
   /// - Parameter nonce: 12 new random bytes.
   package func write(

@@ -2,12 +2,13 @@
   import Foundation
   import Security
 
-  /// Keeps secrets in the key chain of an Apple system, readable after the first unlock of this device
-  /// and in no backup for another one.
+  /// Stores secrets in the key chain of an Apple system, readable after the first unlock of this
+  /// device and in no backup for another one.
   public struct KeychainSecretStore: SecretStore {
     private let service: String
 
-    /// - Parameter service: the app's name among those of other apps, such as its bundle identifier.
+    /// - Parameter service: the app's name among those of other apps, such as the bundle
+    ///   identifier.
     public init(service: String) { self.service = service }
 
     public func secret(_ name: String) async throws(FileStoreError) -> [UInt8]? {

@@ -1,5 +1,5 @@
-/// Keeps an app's own secrets, such as passwords and tokens of other services, apart from the database: a
-/// copy or a backup of the database contains none of them.
+/// Stores an app's secrets, such as passwords and tokens of other services, apart from the
+/// database: a copy or a backup of the database contains none of them.
 ///
 /// On Apple's systems use `KeychainSecretStore`, elsewhere ``FileSecretStore``.
 public protocol SecretStore: Sendable {
@@ -32,8 +32,8 @@ enum SecretLimits {
   }
 }
 
-/// Keeps secrets in files of a folder that only its owner can read (mode 0600 from their creation). With a
-/// key, the files and their names are encrypted.
+/// Stores secrets in files of a folder, readable only for the owner (mode 0600 from their
+/// creation). With a key, the files and their names are encrypted.
 ///
 /// ```swift
 /// let secrets = try await FileSecretStore.open("/home/ada/.local/share/notes/secrets")
@@ -44,8 +44,8 @@ public struct FileSecretStore: SecretStore {
 
   /// Opens the store in `folder`, and creates an absent one.
   ///
-  /// - Parameter key: 32 bytes for encryption at rest, from a place that a copy of the folder does not
-  ///   contain, such as the system's key store or the user's password; `nil` for none.
+  /// - Parameter key: 32 bytes for encryption at rest, from a place outside of any copy of the
+  ///   folder, such as the system's key store or the user's password; `nil` for none.
   public static func open(
     _ folder: String, key: [UInt8]? = nil
   ) async throws(FileStoreError) -> FileSecretStore {

@@ -3,20 +3,20 @@ import FerryExecutors
 import FerryProtocol
 import Foundation
 
-/// A version that is being written; all calls block. Its file is locked, so that no other process
-/// takes it for a leftover.
+/// A version during its writing; all calls block. The file is locked, so no other process treats it
+/// as a leftover.
 struct FileDraft: ~Copyable {
   let version: FileVersion
   private let file: RandomAccessFile
   private let folders: FileFolders
   private let keys: FileKeys
-  /// The most bytes that it may have on disk.
+  /// The most bytes of the draft on disk.
   private let bytesMax: Int64
   private var hash: SHA256? = SHA256()
   private var size: Int64 = 0
   /// Encrypted parts so far.
   private var parts: Int64 = 0
-  /// The bytes of the part that is not encrypted yet.
+  /// The bytes of the part not encrypted yet.
   private var part: [UInt8] = []
 
   /// Creates an empty file.
@@ -28,7 +28,7 @@ struct FileDraft: ~Copyable {
       let version = FileVersion(
         name: name, suffix: suffix, id: SecureRandom.bytes(FileKeys.idBytes), isPending: true)
       let file = try new.makeFile(version.draft)
-      // Between both calls another process may take it for a leftover and remove it.
+      // Between both calls another process may treat it as a leftover and remove it.
       guard file.lock(), file.isNamed(version.draft, in: new) else { continue }
       do throws(FileStoreError) {
         try keys.sealed(name, id: version.id, size: 0)?.begin(file)
@@ -51,7 +51,7 @@ struct FileDraft: ~Copyable {
     self.bytesMax = bytesMax
   }
 
-  /// Adds bytes to its end.
+  /// Appends bytes.
   mutating func append(_ bytes: [UInt8]) throws(FileStoreError) {
     let (sum, isHuge) = size.addingReportingOverflow(Int64(bytes.count))
     guard !isHuge, bytesOnDisk(size: sum) <= bytesMax else {
@@ -67,7 +67,7 @@ struct FileDraft: ~Copyable {
     size = sum
   }
 
-  /// Keeps a full part back until more bytes follow: the last part is sealed as such.
+  /// Defers a full part until more bytes follow: the last part is sealed as such.
   private mutating func seal(_ bytes: [UInt8]) throws(FileStoreError) {
     let limit = Int(SealedFile.partBytes)
     var start = 0
@@ -86,7 +86,7 @@ struct FileDraft: ~Copyable {
     part.removeAll(keepingCapacity: true)
   }
 
-  /// Ends the content and writes it to the disk, name included. Returns its hash and size.
+  /// Ends the content and writes it to the disk, name included. Returns the hash and size.
   mutating func finish() throws(FileStoreError) -> (hash: ContentHash, size: Int64) {
     if keys.isSealed { try sealPart(isLast: true) }
     try file.protect()
@@ -106,7 +106,7 @@ struct FileDraft: ~Copyable {
   }
 }
 
-/// Writes a draft on its thread, one block at a time, so that drafts share the thread.
+/// Writes a draft on a thread, one block at a time, so drafts can share the thread.
 actor DraftWriter {
   nonisolated let version: FileVersion
   private var draft: FileDraft?
@@ -136,7 +136,7 @@ actor DraftWriter {
     source = consume file
   }
 
-  /// Copies a block of that file. Returns whether there may be more.
+  /// Copies a block of the file. Returns true if there may be more.
   func copyBlock() throws(FileStoreError) -> Bool {
     let bytes = try source?.read(at: position, count: Self.blockBytes) ?? []
     if bytes.isEmpty { return false }
@@ -157,7 +157,7 @@ actor DraftWriter {
     draft = nil
   }
 
-  /// Releases the file and its lock.
+  /// Releases the file and the lock.
   func close() {
     draft = nil
     source = nil

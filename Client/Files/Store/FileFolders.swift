@@ -5,7 +5,7 @@ import Foundation
 /// The folders of a file store; all calls block.
 ///
 /// - `files/<name><suffix>`: the files of the keys
-/// - `new/<id>`: versions that are being written, or that are not in their place yet
+/// - `new/<id>`: unfinished versions, and finished ones before the move to their place
 struct FileFolders: Sendable {
   let root: String
   let system: any FileCalls
@@ -27,7 +27,7 @@ struct FileFolders: Sendable {
 
   // MARK: Versions
 
-  /// Moves a version to its place, unless another process has done so.
+  /// Moves a version to the final place, unless another process has done so.
   func place(_ version: FileVersion) throws(FileStoreError) {
     let files = try folder("files")
     _ = try folder("new").moveIfPresent(version.draft, to: files, as: version.fileName)
@@ -43,7 +43,7 @@ struct FileFolders: Sendable {
 
   /// Removes the file of a version. The caller holds the index's write lock.
   func remove(_ version: FileVersion) throws(FileStoreError) {
-    // Its writer may be about to move it; then there is nothing left to move.
+    // The version's writer may be about to move it; then there is nothing left to move.
     if version.isPending { try folder("new").removeFile(version.draft) }
     try folder("files").removeFile(version.fileName)
   }
@@ -53,12 +53,12 @@ struct FileFolders: Sendable {
 
   // MARK: Leftovers
 
-  /// Removes versions that killed processes were writing.
+  /// Removes unfinished versions of killed processes.
   func sweep(isPending: (String) throws -> Bool) throws {
     let new = try folder("new")
     for name in try new.names() {
       guard let file = try new.openFileIfPresent(name), file.lock() else { continue }
-      // A writer holds the lock until its version is in the index and in its place.
+      // A writer holds the lock until the version is in the index and in the final place.
       if try file.isNamed(name, in: new) && !isPending(name) { try new.removeFile(name) }
     }
   }
@@ -71,7 +71,7 @@ struct FileVersion: Sendable, Equatable {
   let suffix: String
   /// A random identifier.
   let id: [UInt8]
-  /// Whether it may still be in the folder of new files.
+  /// True if it may still be in the folder of new files.
   var isPending: Bool
 
   /// The name in the folder of files.

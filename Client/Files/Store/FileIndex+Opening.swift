@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// A version with its open file.
+/// A version and the open file.
 struct OpenedVersion: ~Copyable {
   let row: FileRow
   let file: RandomAccessFile
@@ -10,8 +10,7 @@ struct OpenedVersion: ~Copyable {
 }
 
 extension FileIndex {
-  /// Opens the version that is in use; `nil` if there is none, or if another program removed its
-  /// file.
+  /// Opens the version in use; `nil` if there is none, or if another program removed the file.
   func opened(_ name: ContentHash) throws -> OpenedVersion? {
     while let row = try row(name) {
       let file = try folders.open(row.version)

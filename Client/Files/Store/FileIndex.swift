@@ -3,15 +3,15 @@ import FerrySQLite
 
 /// The index of a file store in SQLite, for any number of processes; all calls block.
 ///
-/// A version is in the index before it is in its place. So a process may be killed between both
-/// steps: readers find the version in the folder of new files, and the next opening moves it.
+/// A version is in the index before it is in the final place. So a process may be killed between
+/// both steps: readers find the version in the folder of new files, and the next opening moves it.
 final class FileIndex {
   private let connection: SQLiteConnection
   let folders: FileFolders
   private let keys: FileKeys
   /// Names in the order of their uses, not in the index yet.
   private var uses: [ContentHash] = []
-  /// Versions that were committed since the last ``finishMoves()``.
+  /// Versions committed since the last ``finishMoves()``.
   private var unsettled = 0
 
   private static let usesMax = 32
@@ -31,7 +31,7 @@ final class FileIndex {
     }
   }
 
-  /// The first key of an empty store is right.
+  /// Checks the key; the first key of an empty store is right.
   private func checkKey() throws {
     let proof = try connection.first("SELECT value FROM settings WHERE name = 'sealing'") {
       $0.blob(0)
@@ -71,10 +71,10 @@ final class FileIndex {
     } ?? (0, 0, 0)
   }
 
-  /// Notes the use of a file, for the order of removal.
+  /// Records the use of a file, for the order of removal.
   func use(_ name: ContentHash) {
     uses.append(name)
-    // A use that cannot be written only changes the order.
+    // A failed write of a use only changes the order.
     if uses.count >= Self.usesMax { try? connection.transaction { try writeUses() } }
   }
 
@@ -92,13 +92,14 @@ final class FileIndex {
 
   // MARK: Changing
 
-  /// Puts a written version in use and moves it to its place. Removes other files if `plan` allows
-  /// it.
+  /// Puts a written version in use and moves it to the final place. Removes other files if `plan`
+  /// allows it.
   func commit(_ new: FileRow, _ plan: RoomPlan) throws {
     let old = try connection.transaction {
       try writeUses()
       let old = try row(new.version.name)
-      // At most one version of a key is not in its place: a late move must not replace a later one.
+      // At most one version of a key is not in the final place: a late move must not replace a
+      // later one.
       if let old, old.version.isPending { try folders.place(old.version) }
       try makeRoom(for: new, replacing: old, plan)
       try replace(by: new)
@@ -107,12 +108,12 @@ final class FileIndex {
     do {
       try folders.place(new.version)
     } catch {
-      // The former version is still in its place.
+      // The former version is still in place.
       try? connection.transaction { try restore(old, insteadOf: new) }
       throw error
     }
     unsettled += 1
-    // If that fails, the next opening does it.
+    // If the call fails, the next opening repeats it.
     if unsettled >= Self.unsettledMax { try? finishMoves() }
   }
 
@@ -163,8 +164,8 @@ final class FileIndex {
     }
   }
 
-  /// Removes files before their rows: on a full disk that makes room for the index. A row whose file
-  /// is gone counts as none.
+  /// Removes files before their rows: on a full disk the removal makes room for the index. A row
+  /// without a file counts as none.
   private func remove(_ rows: [FileRow]) throws {
     for row in rows { try folders.remove(row.version) }
     try folders.sync()
@@ -173,7 +174,7 @@ final class FileIndex {
     }
   }
 
-  /// Removes one file. Returns whether there was one.
+  /// Removes one file. Returns true if there was one.
   func remove(_ name: ContentHash) throws -> Bool {
     try removing {
       guard let row = try row(name) else { return 0 }
@@ -182,8 +183,8 @@ final class FileIndex {
     } > 0
   }
 
-  /// Removes all files that were stored before a time, in milliseconds since 1970; `nil` for all.
-  /// Returns their number.
+  /// Removes all files stored before a time, in milliseconds since 1970; `nil` for all. Returns
+  /// their number.
   func remove(storedBefore time: Int64?) throws -> Int {
     var count = 0
     while true {
@@ -210,8 +211,7 @@ final class FileIndex {
 
   // MARK: Settling
 
-  /// Settles versions if the disk has room: a store on a full disk can be opened, so that files can
-  /// be removed.
+  /// Moves versions if the disk has room: a store on a full disk can be opened to remove files.
   private func finishMovesUnlessFull() throws {
     do {
       try finishMoves()
@@ -222,7 +222,7 @@ final class FileIndex {
     }
   }
 
-  /// Moves versions to their places, and notes that once the names are on the disk.
+  /// Moves versions to their places, and records the moves once the names are on the disk.
   func finishMoves() throws {
     try connection.transaction {
       try writeUses()

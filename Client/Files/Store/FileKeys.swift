@@ -3,7 +3,7 @@ import FerryProtocol
 
 /// The names of keys on disk and, with a key for encryption, the ciphers of a store.
 ///
-/// The name of a key is its SHA-256. With encryption it is an HMAC, so that a reader of the folder
+/// The name of a key is its SHA-256. With encryption it is an HMAC, so a reader of the folder
 /// cannot try addresses. Then the index has the keys and hashes of contents in encrypted form, too.
 struct FileKeys: Sendable {
   /// The most bytes of a key's UTF-8.
@@ -37,7 +37,7 @@ struct FileKeys: Sendable {
     secrets = Secrets(names: derived("names"), index: index, content: content)
   }
 
-  /// Whether files are encrypted.
+  /// True if files are encrypted.
   var isSealed: Bool { secrets != nil }
 
   var proof: SealProof { SealProof(cipher: secrets?.index, of: "ferry file store") }
@@ -52,8 +52,8 @@ struct FileKeys: Sendable {
     return name
   }
 
-  /// Returns the end of the name of a key's file. An encrypted file has none: it would reveal a part of
-  /// the key, and no program can read the file by its type.
+  /// Returns the end of the name of a key's file. An encrypted file has none: it would reveal a
+  /// part of the key, and no program can read the file by type.
   func suffix(of key: String) -> String { isSealed ? "" : FileSuffix.of(key) }
 
   /// Throws unless a file may have this key.
@@ -64,8 +64,8 @@ struct FileKeys: Sendable {
     }
   }
 
-  /// Returns the format of an encrypted version; `nil` without encryption. Each version has its own
-  /// identifier, so that neither another key's file nor an earlier version passes for it.
+  /// Returns the format of an encrypted version; `nil` without encryption. Each version has a
+  /// separate identifier, so neither another key's file nor an earlier version passes for it.
   func sealed(_ name: ContentHash, id: [UInt8], size: Int64) -> SealedFile? {
     guard let cipher = secrets?.content else { return nil }
     let identity = SHA256.digest(of: Array("ferry file 1\n".utf8) + name.bytes + id)

@@ -39,10 +39,10 @@ extension FileStore {
     try await open(key).read(from: offset, count: count)
   }
 
-  /// Reads the whole file of a key, and compares its hash with that at the time of writing, or with
+  /// Reads the whole file of a key, and compares the hash with that at the time of writing, or with
   /// a known one.
   ///
-  /// - Throws: ``FileStoreError/Kind/cancelled`` soon after its task was cancelled.
+  /// - Throws: ``FileStoreError/Kind/cancelled`` soon after the task was cancelled.
   public func check(
     _ key: String, expecting hash: ContentHash? = nil
   ) async throws(FileStoreError) -> FileCheck {
@@ -66,8 +66,7 @@ extension FileStore {
   }
 }
 
-/// A file of a ``FileStore``, open for reads at any offset. Memory holds only the bytes that are
-/// read.
+/// A file of a ``FileStore``, open for reads at any offset. Memory holds only the bytes of a read.
 ///
 /// ```swift
 /// let film = try await files.open("https://example.org/film.mp4")
@@ -95,7 +94,7 @@ public final class FileReader: Sendable {
   /// Reads up to `count` bytes from an offset; fewer at the end.
   ///
   /// - Throws: ``FileStoreError/Kind/damaged`` if the file was shortened, or if an encrypted file
-  ///   differs from the stored one. `isIntact()` finds a change of a file that is not encrypted.
+  ///   differs from the stored one. `isIntact()` finds a change of an unencrypted file.
   public func read(from offset: Int64, count: Int) async throws(FileStoreError) -> [UInt8] {
     guard offset >= 0, offset < file.size, count > 0 else { return [] }
     let count = Int(min(Int64(count), file.size - offset))
@@ -109,7 +108,7 @@ public final class FileReader: Sendable {
     try await read(from: 0, count: Int(file.size))
   }
 
-  /// Reads the whole content. Returns whether its hash is that at the time of writing.
+  /// Reads the whole content. Returns true if the hash is the one at the time of writing.
   public func isIntact() async throws(FileStoreError) -> Bool {
     let flag = CancellationFlag()
     let hash = file.hash
@@ -129,7 +128,7 @@ public final class FileReader: Sendable {
   }
 }
 
-/// An open file with its format.
+/// An open file and the format.
 private final class ReaderBox: Sendable {
   private let file: RandomAccessFile
   private let format: SealedFile?

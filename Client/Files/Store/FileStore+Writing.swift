@@ -3,7 +3,7 @@ import FerryProtocol
 extension FileStore {
   /// Stores bytes as the file of a key. An earlier file stays until the new one replaces it.
   ///
-  /// - Parameter hash: the SHA-256 that the content must have, if it is known.
+  /// - Parameter hash: the required SHA-256 of the content, if it is known.
   /// - Throws: ``FileStoreError/Kind/damaged`` if the hash differs, ``FileStoreError/Kind/badKey``,
   ///   ``FileStoreError/Kind/limitReached``, ``FileStoreError/Kind/diskFull``; then nothing has
   ///   changed.
@@ -58,7 +58,7 @@ extension FileStore {
         try checkCancellation()
         try await draft.append(part)
       }
-      // A sequence may end early instead of throwing when its task is cancelled.
+      // A sequence may end early instead of throwing when the task is cancelled.
       try checkCancellation()
     }
   }

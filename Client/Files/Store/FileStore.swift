@@ -5,9 +5,9 @@ import Foundation
 
 /// Files by their keys, such as URLs, in a folder of the file system.
 ///
-/// A file is stored whole or not at all, and is on the disk when `put(_:for:expecting:)`
-/// returns. A process that is killed at any moment loses no stored file, and leaves nothing behind
-/// that the next opening does not remove. Any number of processes may use one folder.
+/// A file is stored whole or not at all, and is on the disk when `put(_:for:expecting:)` returns. A
+/// process killed at any moment loses no stored file, and the next opening removes everything left
+/// behind. Any number of processes may use one folder.
 ///
 /// ```swift
 /// let files = try await FileStore.open("/path/to/files")
@@ -16,7 +16,7 @@ import Foundation
 /// print(files.path(for: "https://example.org/hello.txt"), hello.count)
 /// ```
 ///
-/// A key is compared by its bytes. `ContentAddress.canonical` gives equal URLs one form.
+/// Keys are compared by their bytes. `ContentAddress.canonical` gives equal URLs one form.
 public final class FileStore: Sendable {
   /// The path of the folder.
   public let folder: String
@@ -27,19 +27,19 @@ public final class FileStore: Sendable {
   let keys: FileKeys
   let index: IndexBox
   let indexer: any WorkExecutor
-  /// Threads for content, so that the index does not wait for it.
+  /// Threads for content, so the index does not wait for it.
   let writer: any WorkExecutor
   let reader: any WorkExecutor
   let now: @Sendable () -> Int64
 
-  /// Whether the files are encrypted.
+  /// True if the files are encrypted.
   public var isSealed: Bool { keys.isSealed }
 
-  /// Opens the store in `folder`, and removes what killed processes left there.
+  /// Opens the store in `folder`, and removes leftovers of killed processes.
   ///
   /// - Parameters:
-  ///   - key: 32 bytes that encrypt contents and keys at rest (AES-256-GCM).
-  ///   - creating: whether to create an absent store.
+  ///   - key: 32 bytes; they encrypt contents and keys at rest (AES-256-GCM).
+  ///   - creating: true to create an absent store.
   /// - Throws: ``FileStoreError/Kind/wrongKey``, ``FileStoreError/Kind/diskFull``,
   ///   ``FileStoreError/Kind/files``, ``FileStoreError/Kind/index``;
   ///   ``FileStoreError/Kind/notFound`` if there is no store and none is created.
@@ -102,7 +102,7 @@ public final class FileStore: Sendable {
     folders.path(of: keys.name(of: key), suffix: keys.suffix(of: key))
   }
 
-  /// Whether there is a file for a key, with its whole size. Does not read the content.
+  /// Returns true if there is a file for a key, with the whole size. Does not read the content.
   public func contains(_ key: String) async throws(FileStoreError) -> Bool {
     try await file(key) != nil
   }
@@ -117,7 +117,7 @@ public final class FileStore: Sendable {
     }
   }
 
-  /// Returns up to `limit` files, in an order that stays the same.
+  /// Returns up to `limit` files, in a constant order.
   ///
   /// ```swift
   /// var last: String?
@@ -153,7 +153,7 @@ public final class FileStore: Sendable {
 
   private static let rowsAtOnce = 500
 
-  /// Returns the number of files, their bytes, and the space that is left.
+  /// Returns the number of files, their bytes, and the remaining space.
   public func usage() async throws(FileStoreError) -> FileStoreUsage {
     try await indexed { [folders, options] index in
       let totals = try index.totals()
@@ -165,14 +165,14 @@ public final class FileStore: Sendable {
 
   // MARK: Removing
 
-  /// Removes the file of a key. Returns whether there was one. Open readers keep their file.
+  /// Removes the file of a key. Returns true if there was one. Open readers keep their file.
   @discardableResult
   public func remove(_ key: String) async throws(FileStoreError) -> Bool {
     let name = keys.name(of: key)
     return try await indexed { try $0.remove(name) }
   }
 
-  /// Removes the files that were stored longer ago than this. Returns their number.
+  /// Removes the files stored longer ago than this. Returns their number.
   @discardableResult
   public func removeAll(olderThan age: Duration) async throws(FileStoreError) -> Int {
     let (seconds, fraction) = age.components
@@ -202,7 +202,7 @@ public final class FileStore: Sendable {
     }
   }
 
-  /// The machine's clock.
+  /// Returns the time of the machine's clock.
   @Sendable package static func wallClock() -> Int64 {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
@@ -211,8 +211,8 @@ public final class FileStore: Sendable {
 }
 
 /// Carries the index to its thread.
-// SAFETY: `value` is only touched by closures that run one at a time on the executor beside it; the
-// last reference may be dropped on any thread, when no closure can run any more.
+// SAFETY: only closures on the executor beside it touch `value`, one at a time; the last reference
+// may be dropped on any thread, when no closure can run any more.
 final class IndexBox: @unchecked Sendable {
   let value: FileIndex
   init(_ value: FileIndex) { self.value = value }

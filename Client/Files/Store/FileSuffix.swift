@@ -1,4 +1,4 @@
-/// The end of a file's name that shows its type: the extension of the URL that is the file's key.
+/// The end of a file's name, for its type: the extension of the URL, the file's key.
 ///
 /// Decides by bytes: the key may be any text.
 enum FileSuffix {
@@ -23,7 +23,7 @@ enum FileSuffix {
     return isValid(suffix) ? suffix : ""
   }
 
-  /// Whether a text may end a file's name: empty, or a dot with ASCII letters and digits.
+  /// Returns true if a text may end a file's name: empty, or a dot with ASCII letters and digits.
   static func isValid(_ suffix: String) -> Bool {
     let bytes = suffix.utf8
     guard let first = bytes.first else { return true }

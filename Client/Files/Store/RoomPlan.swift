@@ -13,19 +13,19 @@ struct RoomPlan: Equatable, Sendable {
 
   let options: FileStoreOptions
 
-  /// Judges a file of `added` bytes that replaces one of `replaced` bytes, while all files have
-  /// `used` bytes.
+  /// Returns the verdict on a file of `added` bytes instead of one of `replaced` bytes, while all
+  /// files have `used` bytes.
   func verdict(added: Int64, replaced: Int64, used: Int64) -> Verdict {
     guard let limit = options.bytesMax else { return .fits }
     if added > limit { return .tooLarge }
-    // A file that gets smaller is welcome, also if a higher limit held before.
+    // A smaller file is welcome, also if a higher limit held before.
     if added <= replaced { return .fits }
     let excess = used - replaced + added - limit
     if excess <= 0 { return .fits }
     return options.overflow == .fail ? .lacking(excess) : .removing(excess)
   }
 
-  /// Returns the most bytes that a new file may have, so that a long one fails early.
+  /// Returns the most bytes for a new file, so a long one fails early.
   func bytesMax(replaced: Int64, used: Int64) -> Int64 {
     guard let limit = options.bytesMax else { return .max }
     if options.overflow == .removeLeastRecentlyUsed { return limit }

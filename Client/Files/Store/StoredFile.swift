@@ -34,7 +34,7 @@ public struct FileStoreUsage: Sendable, Equatable {
   public var bytesOnDisk: Int64
   /// The store's limit; `nil` for none.
   public var bytesMax: Int64?
-  /// The bytes that the disk has left.
+  /// The free bytes on the disk.
   public var bytesFree: Int64
 
   public init(

@@ -1,11 +1,11 @@
 import FerryFiles
 import FerryProtocol
 
-/// A version of a bundle in use, with its files.
+/// A version of a bundle in use, with all files.
 ///
-/// The value stays the same when another version is put in use: a shell keeps it from one page load to
-/// the next. The files stay as long as the value, however many versions any process confirms
-/// meanwhile. Every byte that it returns is checked against the signed manifest.
+/// The value stays the same when another version is put in use: a shell keeps it from one page load
+/// to the next. The files stay as long as the value, however many versions any process confirms
+/// meanwhile. Every returned byte is checked against the signed manifest.
 ///
 /// ```swift
 /// if let board = try await bundles.active("board") {
@@ -16,27 +16,27 @@ import FerryProtocol
 public struct ActiveBundle: Sendable {
   public let name: BundleName
   public let version: BundleVersion
-  /// The path of the page that a shell opens first.
+  /// The path of the page to open first.
   public let entry: String
-  /// The services that the page needs.
+  /// The services needed by the page.
   public let services: [BundleService]
-  /// The oldest shell that it runs on; `nil` for any.
+  /// The oldest shell for this version; `nil` for any.
   public let minShell: BundleVersion?
-  /// Whether a page of this version has reported that it works.
+  /// True if a page of this version has confirmed that it works.
   public let isConfirmed: Bool
   /// The paths of all files, sorted.
   public let paths: [String]
-  /// The folder with the files under their paths; `nil` if they are encrypted at rest. Bytes that are
-  /// read from it are not checked.
+  /// The folder with the files under their paths; `nil` if they are encrypted at rest. Bytes read
+  /// from it are not checked.
   public let folder: String?
 
-  /// The hash of the signed manifest, which identifies the content of the version.
+  /// The hash of the signed manifest, an identifier for the content of the version.
   public var manifest: ContentHash { key.manifest }
 
   let key: BundleKey
   private let files: [String: MissionItem]
   private let missions: MissionManager
-  /// Keeps the files; the operating system releases it when the process ends.
+  /// The lock on the files; the operating system releases it when the process ends.
   private var lease: FileLock?
 
   init(
@@ -51,7 +51,7 @@ public struct ActiveBundle: Sendable {
     paths = files.keys.sorted()
   }
 
-  /// Returns the same version, whose files may be removed.
+  /// Returns the same version without the lease: the files may be removed.
   package func released() -> ActiveBundle {
     var bundle = self
     bundle.lease = nil
@@ -62,9 +62,9 @@ public struct ActiveBundle: Sendable {
   ///
   /// - Parameter path: as in the published folder, without a slash before it.
   /// - Throws: ``BundleError/Kind/notFound`` if the version has no such file, and
-  ///   ``BundleError/Kind/mission`` if its content is missing or damaged.
+  ///   ``BundleError/Kind/mission`` if the content is missing or damaged.
   public func open(_ path: String) async throws(BundleError) -> BundleFile {
-    // A Swift text equals another one with the same visible form; a path is its bytes.
+    // A Swift text equals another one with the same visible form; a path is a sequence of bytes.
     guard let item = files[path], item.path.utf8.elementsEqual(path.utf8) else {
       throw BundleError(.notFound, "bundle \(name) \(version) has no file “\(path.prefix(80))”")
     }
@@ -86,7 +86,7 @@ public struct BundleFile: Sendable {
   public let path: String
   /// The media type (RFC 6838).
   public let mediaType: String
-  /// The SHA-256, which does for an entity tag.
+  /// The SHA-256; it is sufficient as an entity tag.
   public var hash: ContentHash { content.hash }
   /// Bytes.
   public var size: Int64 { content.size }

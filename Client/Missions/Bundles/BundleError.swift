@@ -7,11 +7,11 @@ public struct BundleError: Error, Sendable, Equatable, CustomStringConvertible {
     case notFound
     /// The version is not offered to this device, or was withdrawn.
     case notOffered
-    /// The version failed on this device: it is taken again only by its name.
+    /// The version failed on this device: it is used again only by name.
     case failedHere
     /// The version needs a newer shell.
     case shellTooOld
-    /// No version that is here can be put in use.
+    /// No version on this device can be put in use.
     case nothingToActivate
     /// The version is not downloaded.
     case notDownloaded

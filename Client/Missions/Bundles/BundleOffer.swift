@@ -14,11 +14,11 @@ struct BundleOffer: Sendable, Equatable {
 
   var key: BundleKey { BundleKey(version: id.version, manifest: manifest) }
 
-  /// Whether a shell of this version runs it.
+  /// Returns true if a shell of this version runs it.
   func runs(on shell: BundleVersion) -> Bool { listing.minShell.map { $0 <= shell } ?? true }
 }
 
-/// Decides which version of a bundle a device takes (SPEC.md §31); pure.
+/// Decides which version of a bundle a device uses (SPEC.md §31); pure.
 struct BundleChoice: Sendable {
   /// The versions of one bundle in the catalogue.
   var offers: [BundleOffer]
@@ -26,7 +26,7 @@ struct BundleChoice: Sendable {
   var device: DeviceID
   var shell: BundleVersion
 
-  /// Whether a version is offered to this device.
+  /// Returns true if a version is offered to this device.
   func isOffered(_ offer: BundleOffer) -> Bool {
     isInRollout(offer) && offer.runs(on: shell)
   }
@@ -36,41 +36,41 @@ struct BundleChoice: Sendable {
       && BundleRollout.includes(device, in: offer.listing.share, of: offer.id)
   }
 
-  /// The latest version that is offered and did not fail here.
+  /// The latest offered version without a failure here.
   var best: BundleOffer? {
     offers.filter { isOffered($0) && !state.isBlocked($0.key) }.max { $0.id < $1.id }
   }
 
-  /// The version to put in use, or `nil` if the one in use is the right one. A version in use stays
-  /// if its rollout shrinks.
+  /// The version to put in use, or `nil` if the right one is in use. A version in use stays if the
+  /// rollout shrinks.
   var next: BundleOffer? { best.flatMap { replaces($0) ? $0 : nil } }
 
-  /// Whether a version may replace the one in use without a user's request.
+  /// Returns true if a version may replace the one in use without a user's request.
   func replaces(_ offer: BundleOffer) -> Bool {
     guard offer.key != state.active, !state.isBlocked(offer.key) else { return false }
     guard let active = state.active, !isWithdrawn(active), runs(active) else { return true }
     return offer.id.version >= active.version
   }
 
-  /// Whether this shell runs a version, by the catalogue. A program that was replaced by an earlier
-  /// one may have left a version in use that it does not run.
+  /// Returns true if this shell runs a version, by the catalogue. After a downgrade of the program,
+  /// the version in use may need a later shell.
   private func runs(_ key: BundleKey) -> Bool {
     offers.first { $0.key == key }?.runs(on: shell) ?? true
   }
 
-  /// The latest version that this device would take if its shell were newer.
+  /// The latest version for this device, if the shell were newer.
   var tooNew: BundleOffer? {
     offers.filter { isInRollout($0) && !$0.runs(on: shell) && !state.isBlocked($0.key) }
       .max { $0.id < $1.id }
   }
 
-  /// The latest version that is offered, and failed on this device.
+  /// The latest offered version with a failure on this device.
   var failed: BundleOffer? {
     offers.filter { isOffered($0) && state.isBlocked($0.key) }.max { $0.id < $1.id }
   }
 
-  /// Whether a version was withdrawn, by the catalogue. A version that it does not name stays
-  /// in use, like a retracted mission.
+  /// Returns true if a version was withdrawn, by the catalogue. A version missing there stays in
+  /// use, like a retracted mission.
   func isWithdrawn(_ key: BundleKey) -> Bool {
     offers.contains { $0.id.version == key.version && $0.listing.isWithdrawn }
   }

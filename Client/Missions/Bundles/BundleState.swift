@@ -11,34 +11,34 @@ struct KeptOutcome: Sendable, Equatable {
   var key: BundleKey
   /// The reason of a failure; `nil` for a success.
   var failure: BundleReason?
-  /// Whether the version is not activated automatically any more.
+  /// True if the version is not activated automatically any more.
   var isBlocked: Bool
-  /// Greater than that of each earlier outcome of the bundle on this device.
+  /// Greater than the number of each earlier outcome of the bundle on this device.
   var number: Int64
-  /// Whether the server has this outcome.
+  /// True if the server has this outcome.
   var isReported = false
 }
 
 /// The versions of one bundle on this device, and their outcomes; pure (SPEC.md §31).
 struct BundleState: Sendable, Equatable {
-  /// Outcomes that are kept of a bundle.
+  /// The most kept outcomes of a bundle.
   static let outcomesMax = 100
-  /// Good versions that are kept beside the one in use: the last one may be withdrawn as well.
+  /// The most good versions kept beside the one in use: the last one may be withdrawn as well.
   static let formersMax = 2
 
   /// Why a device leaves a version.
   enum Leaving: Sendable, Equatable {
     /// It does not work: it is reported, and not activated automatically again.
     case failure(BundleReason)
-    /// It was withdrawn, or its files are gone: nothing is reported.
+    /// It was withdrawn, or the files are gone: nothing is reported.
     case absence
   }
 
   /// The version in use.
   private(set) var active: BundleKey?
-  /// Whether its page has reported that it works.
+  /// True if the version's page has confirmed that it works.
   private(set) var isConfirmed = false
-  /// The last good versions before it, to which the device falls back: the last one first.
+  /// The last good versions before it, for the device to fall back to: the last one first.
   private(set) var formers: [BundleKey] = []
   /// The oldest one first.
   private(set) var outcomes: [KeptOutcome] = []
@@ -54,7 +54,7 @@ struct BundleState: Sendable, Equatable {
     self.outcomes = outcomes
   }
 
-  /// Whether a version may not be activated without a user's request.
+  /// Returns true if a version may not be activated without a user's request.
   func isBlocked(_ key: BundleKey) -> Bool {
     outcomes.contains { $0.key == key && $0.isBlocked }
   }
@@ -64,14 +64,14 @@ struct BundleState: Sendable, Equatable {
     outcomes.last { $0.key == key }?.failure
   }
 
-  /// Whether a version is neither in use, nor one to fall back to, nor a later one that may still be
-  /// put in use.
+  /// Returns true if a version is neither in use, nor one to fall back to, nor a later one that may
+  /// still be put in use.
   func isOutdated(_ key: BundleKey) -> Bool {
     guard let active, key != active, !formers.contains(key) else { return false }
     return key.version < active.version || isBlocked(key)
   }
 
-  /// Outcomes that the server does not have.
+  /// Outcomes missing on the server.
   var unreported: [KeptOutcome] { outcomes.filter { !$0.isReported } }
 
   /// The unreported outcomes by request. A request names a version once: an outcome of other content
@@ -90,7 +90,7 @@ struct BundleState: Sendable, Equatable {
 
   // MARK: Events
 
-  /// Puts a version in use, on trial. A version that failed before gets another chance.
+  /// Puts a version in use, on trial. A failed version gets another chance.
   mutating func activate(_ key: BundleKey) {
     for index in outcomes.indices where outcomes[index].key == key {
       outcomes[index].isBlocked = false
@@ -105,12 +105,12 @@ struct BundleState: Sendable, Equatable {
     (active, isConfirmed) = (key, false)
   }
 
-  /// Whether the last page of a version worked.
+  /// Returns true if the last page of a version worked.
   private func hasWorked(_ key: BundleKey) -> Bool {
     outcomes.contains { $0.key == key && $0.failure == nil && !$0.isBlocked }
   }
 
-  /// Notes that the page of a version works. Does nothing if another version is in use.
+  /// Records that the page of a version works. Does nothing if another version is in use.
   ///
   /// - Parameter now: The wall clock, milliseconds since 1970. May jump.
   mutating func confirm(_ key: BundleKey, at now: Int64) {
@@ -119,12 +119,13 @@ struct BundleState: Sendable, Equatable {
     record(key, failure: nil, at: now)
   }
 
-  /// Leaves a version for the last good one that is usable. If the version is not in use, it is only
+  /// Leaves a version for the last good, usable one. If the version is not in use, it is only
   /// removed from those to fall back to.
   ///
   /// - Parameters:
   ///   - now: The wall clock, milliseconds since 1970. May jump.
-  ///   - isUsable: Whether the files of a version are here, this shell runs it, and it is not withdrawn.
+  ///   - isUsable: Returns true if the files of a version are here, this shell runs it, and it is
+  ///     not withdrawn.
   mutating func leave(
     _ key: BundleKey, _ leaving: Leaving, at now: Int64, isUsable: (BundleKey) -> Bool
   ) {
@@ -137,7 +138,7 @@ struct BundleState: Sendable, Equatable {
     formers.removeAll { $0 == active }
   }
 
-  /// Notes that the server has these outcomes; later ones of the same versions stay unreported.
+  /// Records that the server has these outcomes; later ones of the same versions stay unreported.
   mutating func report(_ sent: [KeptOutcome]) {
     for index in outcomes.indices where sent.contains(outcomes[index]) {
       outcomes[index].isReported = true
@@ -156,8 +157,8 @@ struct BundleState: Sendable, Equatable {
     if outcomes.count > Self.outcomesMax { outcomes.removeFirst() }
   }
 
-  /// Returns the number of the next outcome. The newest outcome always stays, so that no clock makes
-  /// the numbers fall. If this state was lost, the clock makes them greater than the lost ones.
+  /// Returns the number of the next outcome. The newest outcome always stays, so no clock makes the
+  /// numbers fall. If this state was lost, the clock makes them greater than the lost ones.
   private func number(at now: Int64) -> Int64 {
     let next = (outcomes.last?.number ?? 0) + 1
     return min(max(next, now), BundleReport.numberMax)

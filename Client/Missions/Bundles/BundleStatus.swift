@@ -4,21 +4,21 @@ import FerryProtocol
 public struct BundleStatus: Sendable, Equatable {
   public var id: BundleID
   public var title = ""
-  /// The share of devices that take it; `nil` if the catalogue does not have it.
+  /// The share of devices with this version; `nil` if the catalogue does not have it.
   public var share: BundleShare?
-  /// The oldest shell that it runs on; `nil` for any.
+  /// The oldest shell for this version; `nil` for any.
   public var minShell: BundleVersion?
-  /// Whether it is offered to this device.
+  /// True if it is offered to this device.
   public var isOffered = false
-  /// Whether it was withdrawn.
+  /// True if it was withdrawn.
   public var isWithdrawn = false
-  /// Whether all its files are here.
+  /// True if all files are here.
   public var isDownloaded = false
-  /// Whether it is the version in use.
+  /// True if it is the version in use.
   public var isActive = false
-  /// Whether it is in use, and its page has reported that it works.
+  /// True if the version is in use, and the page has confirmed that it works.
   public var isConfirmed = false
-  /// Whether it is a good version before the one in use, to which the device may fall back.
+  /// True if it is a good version before the one in use: the device may fall back to it.
   public var isPrevious = false
   /// The reason why it failed on this device; it is not activated automatically again.
   public var failure: BundleReason?
@@ -28,7 +28,7 @@ public struct BundleStatus: Sendable, Equatable {
 
 /// The options of the bundles on a device.
 public struct BundleOptions: Sendable {
-  /// The version of the shell, which a bundle's `minShell` is compared with.
+  /// The version of the shell, for comparison with a bundle's `minShell`.
   public var shell: BundleVersion
 
   /// - Parameter shell: by default the version of this release's shell.

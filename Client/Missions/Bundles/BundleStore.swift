@@ -65,7 +65,7 @@ package final class BundleStore: Sendable {
     }
   }
 
-  /// Returns the bundles that have a state, by name.
+  /// Returns the bundles with a state, by name.
   func names() async throws(BundleError) -> [BundleName] {
     try await executor.attempt { [connection] in
       try connection.value.rows("SELECT name FROM bundles ORDER BY name") {
@@ -92,8 +92,8 @@ package final class BundleStore: Sendable {
 }
 
 /// Carries the connection to its thread.
-// SAFETY: `value` is only touched by closures that run one at a time on the executor beside it;
-// the last reference may be dropped on any thread, when no closure can run any more.
+// SAFETY: only closures on the executor beside it touch `value`, one at a time; the last reference
+// may be dropped on any thread, when no closure can run any more.
 private final class BundleConnection: @unchecked Sendable {
   let value: SQLiteConnection
 
@@ -154,7 +154,7 @@ private final class BundleConnection: @unchecked Sendable {
 }
 
 extension WorkExecutor {
-  /// Runs one blocking closure in its turn, with the errors of bundles.
+  /// Runs one blocking closure in turn, with the errors of bundles.
   fileprivate func attempt<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T
   ) async throws(BundleError) -> T {

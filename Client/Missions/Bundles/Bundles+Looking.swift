@@ -71,7 +71,7 @@ extension MissionManager {
     try await store.missions().first { $0.record.id == id && $0.isActive }?.record.manifest
   }
 
-  /// Returns the versions of a bundle whose files are here.
+  /// Returns the versions of a bundle with local files.
   func heldBundles(of name: BundleName) async throws(MissionError) -> [BundleKey] {
     try await store.missions().compactMap { row in
       guard row.isActive, let id = BundleID(mission: row.record.id), id.name == name else {

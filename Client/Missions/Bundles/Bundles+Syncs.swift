@@ -3,7 +3,7 @@ import FerryProtocol
 // The exchange with the server beside the replica's syncs.
 extension Bundles {
   /// Leaves withdrawn versions, and sends unreported outcomes to the server. The replica calls this
-  /// after each sync. Outcomes that cannot be sent stay for the next sync.
+  /// after each sync. Unsent outcomes stay for the next sync.
   public func synced() async {
     guard let names = try? await store.names() else { return }
     for name in names {
@@ -12,8 +12,8 @@ extension Bundles {
     }
   }
 
-  /// Sends unreported outcomes to the server. The replica calls this now and then while it is watched,
-  /// since no sync follows in a quiet space. Returns whether the server has all outcomes.
+  /// Sends unreported outcomes to the server. The replica calls this now and then while it is
+  /// watched, since no sync follows in a quiet space. Returns true if the server has all outcomes.
   package func attend() async -> Bool {
     guard let names = try? await store.names() else { return false }
     var hasAll = true

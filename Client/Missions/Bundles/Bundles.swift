@@ -1,11 +1,11 @@
 import FerryFiles
 import FerryProtocol
 
-/// The bundles of a space on this device: web apps that a shell shows (SPEC.md §31).
+/// The bundles of a space on this device: web apps in a shell (SPEC.md §31).
 ///
-/// A version is fetched and checked as a mission, and put in use by one transaction. Its page confirms
-/// that it works; if it fails, the device falls back to the last good version, and reports the
-/// failure with the next sync. Any number of processes may use the same bundles.
+/// A version is fetched and checked as a mission, and put in use by one transaction. The page
+/// confirms that it works; if it fails, the device falls back to the last good version, and reports
+/// the failure with the next sync. Any number of processes may use the same bundles.
 ///
 /// ```swift
 /// let bundles = try await replica.bundles()
@@ -13,7 +13,7 @@ import FerryProtocol
 /// let board = try await bundles.active("board")
 /// ```
 public final class Bundles: Sendable {
-  /// The missions that hold the files.
+  /// The missions with the files.
   public let missions: MissionManager
   /// The options.
   public let options: BundleOptions
@@ -34,8 +34,8 @@ public final class Bundles: Sendable {
 
   /// Returns the version in use; `nil` if there is none.
   ///
-  /// If its files are not here any more, the device falls back to the last good version first. A
-  /// shell calls this for each page load, so that a version never changes within a page.
+  /// If the files are not here any more, the device falls back to the last good version first. A
+  /// shell calls this for each page load, so a version never changes within a page.
   public func active(_ name: BundleName) async throws(BundleError) -> ActiveBundle? {
     var state = try await store.state(of: name)
     while let key = state.active {
@@ -43,7 +43,7 @@ public final class Bundles: Sendable {
         let bundle = try await bundle(name, key, isConfirmed: state.isConfirmed)
         if let bundle { return bundle }
       } catch {
-        // A manifest that the rules of this release refuse counts as absent.
+        // A manifest refused by the rules of this release counts as absent.
         guard error.mission?.kind == .badManifest else { throw error }
       }
       state = try await leave(name, key, .absence)
@@ -51,17 +51,16 @@ public final class Bundles: Sendable {
     return nil
   }
 
-  /// Notes that a page of this version works. Removes the files of versions that are not needed any
-  /// more, and that no ``ActiveBundle`` of any process has.
+  /// Records that a page of this version works. Removes the files of versions no longer needed,
+  /// unless an ``ActiveBundle`` of any process has them.
   public func confirm(_ bundle: ActiveBundle) async throws(BundleError) {
     let now = missions.surroundings.wallClock()
     try await store.change(bundle.name) { $0.confirm(bundle.key, at: now) }
     await removeOutdated(of: bundle.name)
   }
 
-  /// Falls back from a version that does not work, and reports the reason with the next sync. The
-  /// version is not activated automatically again. If another version is in use meanwhile, that one
-  /// stays.
+  /// Falls back from a failing version, and reports the reason with the next sync. The version is
+  /// not activated automatically again. If another version is in use meanwhile, it stays.
   ///
   /// - Parameter reason: cut to 1,000 characters.
   /// - Returns: The version in use now; `nil` if there is no good one.
@@ -89,11 +88,12 @@ public final class Bundles: Sendable {
 
   // MARK: Fetching and activating
 
-  /// Fetches a version, and waits for the end of the download. Events of ``missions`` show its
+  /// Fetches a version, and waits for the end of the download. Events of ``missions`` show the
   /// progress.
   ///
-  /// - Parameter version: by default the latest one that is offered to this device and did not fail.
-  /// - Returns: The version that is here now.
+  /// - Parameter version: by default the latest version offered to this device without a failure
+  ///   here.
+  /// - Returns: The version now here.
   /// - Throws: ``BundleError/Kind/notFound``, ``BundleError/Kind/notOffered``,
   ///   ``BundleError/Kind/shellTooOld``; ``BundleError/Kind/mission`` if it cannot be fetched.
   @discardableResult
@@ -113,7 +113,7 @@ public final class Bundles: Sendable {
     return offer.id.version
   }
 
-  /// Returns the version that ``fetch(_:version:)`` fetches.
+  /// Returns the version for ``fetch(_:version:)``.
   package func offer(
     of name: BundleName, version: BundleVersion?
   ) async throws(BundleError) -> (id: BundleID, manifest: ContentHash) {
@@ -129,14 +129,14 @@ public final class Bundles: Sendable {
     return (offer.id, offer.manifest)
   }
 
-  /// Puts a version in use whose files are here: at the next page load, shells show it. The version
-  /// is on trial until its page confirms it.
+  /// Puts a downloaded version in use: at the next page load, shells show it. The version is on
+  /// trial until a page confirms it.
   ///
-  /// If this shell is too old for the version in use, the device falls back to the last good one that
-  /// it runs, and then goes on from there.
+  /// If this shell is too old for the version in use, the device first falls back to the last good
+  /// one for this shell.
   ///
-  /// - Parameter version: by default the latest one that is offered and did not fail. If the version
-  ///   in use is as good, that one stays. A named version gets another chance if it failed.
+  /// - Parameter version: by default the latest offered version without a failure. If the version
+  ///   in use is as good, it stays. A named version gets another chance if it failed.
   /// - Throws: ``BundleError/Kind/notDownloaded``, ``BundleError/Kind/nothingToActivate`` and the
   ///   errors of ``fetch(_:version:)``.
   @discardableResult
@@ -160,8 +160,8 @@ public final class Bundles: Sendable {
     throw reason.kind == .shellTooOld ? reason : BundleError(.nothingToActivate, reason.message)
   }
 
-  /// Fetches the version that the device should have, and puts it in use. Returns whether another
-  /// version is in use now.
+  /// Fetches the right version for the device, and puts it in use. Returns true if another version
+  /// is in use now.
   @discardableResult
   public func update(_ name: BundleName) async throws(BundleError) -> Bool {
     let before = try await choice(of: name)
@@ -192,9 +192,9 @@ public final class Bundles: Sendable {
     return bundle
   }
 
-  /// Leaves a version in use that needs a later shell, for the last good one that this shell runs.
-  /// The program was replaced by an earlier one. Nothing is reported: the version has not failed, and
-  /// a later program takes it again. Returns whether it was left.
+  /// Leaves a version that needs a later shell, for the last good one for this shell. The program
+  /// was replaced by an earlier one. Nothing is reported: the version has not failed, and a later
+  /// program uses it again. Returns true if it was left.
   private func leaveTooNew(
     _ name: BundleName, _ choice: BundleChoice
   ) async throws(BundleError) -> Bool {
@@ -208,8 +208,8 @@ public final class Bundles: Sendable {
     return false
   }
 
-  /// Returns whether a version needs a later shell, by its signed manifest; `nil` if its files are not
-  /// here.
+  /// Returns true if a version needs a later shell, by the signed manifest; `nil` if the files are
+  /// not here.
   private func needsLaterShell(
     _ name: BundleName, _ key: BundleKey
   ) async throws(BundleError) -> Bool? {
@@ -217,8 +217,8 @@ public final class Bundles: Sendable {
     return bundle.minShell.map { $0 > options.shell } ?? false
   }
 
-  /// Puts a version in use that no user named. Another program may have left it meanwhile, or put a
-  /// later one in use: the transaction decides again.
+  /// Puts a version in use without a user's request for it. Another program may have left it
+  /// meanwhile, or put a later one in use: the transaction decides again.
   private func replace(
     by offer: BundleOffer, _ choice: BundleChoice
   ) async throws(BundleError) -> BundleState {
@@ -252,7 +252,7 @@ public final class Bundles: Sendable {
     if let shell = offer.listing.minShell, shell > options.shell { throw tooOld(offer.id, shell) }
   }
 
-  /// Returns the reason why this device takes no version of a bundle.
+  /// Returns the reason why this device uses no version of a bundle.
   private func nothing(in choice: BundleChoice, of name: BundleName) -> BundleError {
     if choice.offers.isEmpty {
       return BundleError(.notFound, "there is no bundle \(name) in the catalogue")
@@ -272,7 +272,7 @@ public final class Bundles: Sendable {
       .shellTooOld, "bundle \(id) needs shell \(shell), and this is shell \(options.shell)")
   }
 
-  /// Returns a version with its files; `nil` if they are not here.
+  /// Returns a version with all files; `nil` if they are not here.
   private func bundle(
     _ name: BundleName, _ key: BundleKey, isConfirmed: Bool
   ) async throws(BundleError) -> ActiveBundle? {
@@ -297,7 +297,7 @@ public final class Bundles: Sendable {
   }
 
   /// Keeps the files of a version until the lock is released. Returns `nil` if no lock can be made,
-  /// as on a full disk, or if another process does not end its removal of the files.
+  /// as on a full disk, or if another process does not end the removal of the files.
   private func lease(of mission: MissionID) async -> FileLock? {
     for _ in 0..<Self.leaseAttemptsMax {
       do throws(MissionError) {
@@ -351,7 +351,7 @@ public final class Bundles: Sendable {
   }
 }
 
-/// The services of the replica that bundles use; tests replace them.
+/// The services of the replica for bundles; tests replace them.
 package struct BundleSurroundings: Sendable {
   /// Returns the device's present identifier.
   package var device: @Sendable () async throws(MissionError) -> DeviceID

@@ -1,4 +1,4 @@
-/// Cuts a body at the ends of chunks, and never takes more than the requested bytes.
+/// Cuts a body at the ends of chunks, and never accepts more than the requested bytes.
 struct BodyIntake: Equatable {
   /// A piece of a body's part, within one chunk.
   struct Piece: Equatable {
@@ -7,7 +7,7 @@ struct BodyIntake: Equatable {
     /// The piece's offset in the file.
     var offset: Int64
     var chunk: Int
-    /// Whether the piece completes the chunk.
+    /// True if the piece completes the chunk.
     var endsChunk: Bool
   }
 
@@ -25,7 +25,7 @@ struct BodyIntake: Equatable {
     self.chunkSize = chunkSize
   }
 
-  /// Whether all bytes have arrived.
+  /// True if all bytes have arrived.
   var isDone: Bool { position == end }
 
   /// Returns the pieces of the next `count` bytes; omits bytes after the end.

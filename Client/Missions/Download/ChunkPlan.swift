@@ -1,10 +1,9 @@
 /// Decides which parts of a file are still to be fetched, and in which requests.
 ///
-/// A pure machine: the fetching code asks for the next range, and reports its result. A file with
-/// only one hash is one chunk here, which grows from its start.
+/// A pure machine: the fetching code asks for the next range, and reports the result. A file with
+/// only one hash is one chunk here; it grows from the start.
 struct ChunkPlan {
-  /// The kind of requests. It only ever changes to a later case, so that the changes come to an
-  /// end.
+  /// The kind of requests. It only ever changes to a later case, so the changes come to an end.
   enum Way: Int, Comparable, Sendable {
     /// Ranges over several connections.
     case parallel
@@ -13,7 +12,7 @@ struct ChunkPlan {
     /// The whole file without a range: the server's ranges are wrong.
     case whole
     /// The whole file, encoded for the transfer: the server encodes without a request for it, so
-    /// the transport requests encodings that it decodes.
+    /// the transport requests encodings it can decode.
     case decoded
 
     static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
@@ -58,10 +57,10 @@ struct ChunkPlan {
   private var excused: Set<Int> = []
   /// All chunks before this one are fetched or under way.
   private var scan = 0
-  /// Whether a first answer has shown that ranges work.
+  /// True after a first answer has shown that ranges work.
   private var isProven = false
 
-  /// Creates a plan for a file of which no part is here.
+  /// Creates a plan for a file without any part here.
   init(size: Int64, chunkSize: Int64, bounds: Bounds = Bounds()) {
     precondition(size >= 0 && chunkSize > 0, "a file has 0 bytes or more, a chunk one or more")
     self.size = size
@@ -73,7 +72,7 @@ struct ChunkPlan {
 
   var chunkCount: Int { states.count }
 
-  /// Whether every chunk is verified.
+  /// True if every chunk is verified.
   var isComplete: Bool { bytesVerified == size }
 
   /// The verified bytes from the start without a gap.
@@ -85,22 +84,22 @@ struct ChunkPlan {
     return start..<min(start + chunkSize, size)
   }
 
-  /// Whether a request should fetch this chunk: not if it is here already, or belongs to another
-  /// request.
+  /// Returns true if a request should fetch this chunk: not if it is here already, or belongs to
+  /// another request.
   func isWanted(_ chunk: Int, by range: FetchRange) -> Bool {
     states[chunk] == .fetching(by: range.id)
   }
 
-  /// Returns the unverified bytes from a chunk's start that are here.
+  /// Returns the unverified local bytes from a chunk's start.
   func kept(of chunk: Int) -> Int64 { kept[chunk] ?? 0 }
 
-  /// Chunks that are neither here nor under way, in order.
+  /// Chunks neither here nor under way, in order.
   var missing: [Int] { states.indices.filter { states[$0] == .missing } }
 }
 
 // The fetched parts.
 extension ChunkPlan {
-  /// Notes that a chunk is verified.
+  /// Records a verified chunk.
   mutating func verified(_ chunk: Int) {
     guard states[chunk] != .verified else { return }
     recordBytes(0, of: chunk)
@@ -110,13 +109,13 @@ extension ChunkPlan {
     while front < states.count, states[front] == .verified { front += 1 }
   }
 
-  /// Notes how many bytes from a chunk's start are here.
+  /// Records the number of local bytes from a chunk's start.
   mutating func recordBytes(_ count: Int64, of chunk: Int) {
     bytesKept += count - kept(of: chunk)
     kept[chunk] = count == 0 ? nil : count
   }
 
-  /// Notes that a fetched chunk turned out to be wrong.
+  /// Records that a fetched chunk turned out to be wrong.
   mutating func drop(_ chunk: Int) {
     if states[chunk] == .verified {
       let bytes = bytes(of: chunk)
@@ -128,11 +127,11 @@ extension ChunkPlan {
     front = min(front, chunk)
   }
 
-  /// Notes that a chunk was fetched to its end and is wrong. Returns whether it may be fetched
+  /// Records that a chunk was fetched completely and is wrong. Returns true if it may be fetched
   /// again.
   ///
-  /// - Parameter isWhole: whether this answer had the whole chunk. Otherwise bytes from before may
-  ///   be wrong, so that the failure does not count once.
+  /// - Parameter isWhole: true if this answer had the whole chunk. Otherwise bytes from before may
+  ///   be wrong, so the failure does not count once.
   mutating func failed(_ chunk: Int, isWhole: Bool) -> Bool {
     drop(chunk)
     if !isWhole, excused.insert(chunk).inserted { return true }
@@ -143,7 +142,7 @@ extension ChunkPlan {
 
 // Requests.
 extension ChunkPlan {
-  /// Returns the next range; `nil` if nothing is missing, or if other requests have to end first.
+  /// Returns the next range; `nil` if nothing is missing, or if other requests must end first.
   mutating func next() -> FetchRange? {
     guard active < (isProven && way == .parallel ? bounds.connections : 1) else { return nil }
     while scan < states.count, states[scan] != .missing { scan += 1 }
@@ -153,11 +152,11 @@ extension ChunkPlan {
     return isAskedWhole ? claimWhole(as: requests) : claimRange(from: scan, as: requests)
   }
 
-  /// Notes that a first answer has shown that ranges work: other requests may run beside it.
+  /// Records that ranges work, after a first answer: other requests may run beside it.
   mutating func rangesWork() { isProven = true }
 
-  /// Notes that the server answered a range with the whole file. Returns the request's new range,
-  /// or `nil` if it has to end because other requests are under way.
+  /// Records that the server answered a range with the whole file. Returns the request's new range,
+  /// or `nil` if the request must end because others are under way.
   mutating func widen(_ range: FetchRange) -> FetchRange? {
     change(to: .single)
     guard active == 1 else { return nil }
@@ -165,7 +164,7 @@ extension ChunkPlan {
     return claimWhole(as: range.id)
   }
 
-  /// Changes the kind of requests. Returns whether it differs from the former one.
+  /// Changes the kind of requests. Returns true if it differs from the former one.
   @discardableResult
   mutating func change(to way: Way) -> Bool {
     guard way > self.way else { return false }
@@ -173,13 +172,13 @@ extension ChunkPlan {
     return true
   }
 
-  /// Notes that a request has ended; its unfetched chunks may be requested again.
+  /// Records the end of a request; its unfetched chunks may be requested again.
   mutating func ended(_ range: FetchRange) {
     active -= 1
     release(range)
   }
 
-  /// Whether the next request has no range: the server supports none, or a range gains nothing.
+  /// True if the next request has no range: the server supports none, or a range gains nothing.
   private var isAskedWhole: Bool {
     if way >= .whole { return true }
     let isEmpty = bytesVerified == 0 && bytesKept == 0 && active == 1
@@ -198,7 +197,7 @@ extension ChunkPlan {
     let limit = rangeLimit
     var last = first
     states[first] = .fetching(by: id)
-    // A partly fetched chunk continues in a request of its own.
+    // A partly fetched chunk continues in a separate request.
     while last + 1 < states.count, states[last + 1] == .missing, kept[last + 1] == nil,
       bytes(of: last + 1).upperBound - bytes(of: first).lowerBound <= limit
     {
@@ -231,10 +230,10 @@ extension ChunkPlan {
 struct FetchRange: Equatable, Sendable {
   /// The number of the request in the plan, from 1.
   var id: Int
-  /// The chunks of the request, except those that are here already.
+  /// The chunks of the request, except those already here.
   var chunks: Range<Int>
   /// The requested bytes: from inside the first chunk, if a part of it is here.
   var bytes: Range<Int64>
-  /// Whether the request names the range; otherwise it requests the whole file.
+  /// True if the request names the range; otherwise it requests the whole file.
   var hasRange: Bool
 }

@@ -3,7 +3,7 @@ import FerryProtocol
 
 extension ChunkedDownloader {
   /// Returns a function that makes requests over a transport. Content of the server is requested
-  /// from `server` with its header fields, such as `Authorization`, which no other address gets.
+  /// from `server` with its header fields, such as `Authorization`; no other address gets them.
   ///
   /// - Parameters:
   ///   - server: the address above `/v1/blobs`, without a slash at the end.
@@ -29,13 +29,13 @@ extension ChunkedDownloader {
     }
   }
 
-  /// Returns a function that makes requests through a client, whose main base is above `/v1/blobs`.
+  /// Returns a function that makes requests through a client with a main base above `/v1/blobs`.
   ///
   /// Retries follow the downloader's policy, not the client's, because the downloader knows the
   /// fetched parts.
   ///
   /// - Parameters:
-  ///   - timeout: the longest silence of an answer; `nil` takes the client's.
+  ///   - timeout: the longest silence of an answer; `nil` for the client's.
   ///   - allowsPrivateAddresses: see ``MissionOptions/allowsPrivateAddresses``.
   public static func requests(
     through client: NetworkClient, timeout: Duration? = nil, allowsPrivateAddresses: Bool = false
@@ -67,7 +67,7 @@ extension ChunkedDownloader {
     }
   }
 
-  /// Returns the addresses from which content of published missions may come.
+  /// Returns the permitted addresses for content of published missions.
   private static func destinations(
     of server: String, _ allowsPrivateAddresses: Bool
   ) -> DestinationRule {

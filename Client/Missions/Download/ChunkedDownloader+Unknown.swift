@@ -6,10 +6,10 @@ import Synchronization
 // Files of unknown size or hash.
 //
 // The first answer announces the size. From there on the file is fetched like any other, and the
-// first answer is that of its first request. An answer without a length is written as it comes; it
+// first answer belongs to its first request. An answer without a length is written as it comes; it
 // cannot be continued, only repeated.
 extension ChunkedDownloader {
-  /// The most versions of a file on the server that one call follows.
+  /// The most versions of a file on the server in one call.
   private static let versionsMax = 3
 
   /// Fetches a file of unknown size or hash, or the answer to a request.
@@ -62,7 +62,7 @@ extension ChunkedDownloader {
     }
   }
 
-  /// Sends the first request, and fetches the file from its answer on.
+  /// Sends the first request, and fetches the file from that answer on.
   private func fetchFirst(
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(Interruption) -> DownloadOutcome {
@@ -115,14 +115,15 @@ extension ChunkedDownloader {
     }
   }
 
-  /// Refuses a size that no file may have, before a place in the partial file is computed from it.
+  /// Throws for a size that no file may have, before a place in the partial file is computed from
+  /// it.
   func check(_ size: Int64, _ job: DownloadJob) throws(DownloadError) {
     let limit = Self.bytesMax(of: job)
     guard size > limit else { return }
     throw DownloadError(.wrongAnswer, "the file has \(size) bytes, and \(limit) are allowed")
   }
 
-  /// The most bytes that a job's file may have, whatever the server or the job's maker claims.
+  /// Returns the most bytes of a job's file, whatever the server or the job's maker claims.
   private static func bytesMax(of job: DownloadJob) -> Int64 {
     min(job.size ?? job.sizeMax, MissionLimits.standard.itemBytes)
   }
@@ -169,7 +170,7 @@ extension ChunkedDownloader {
     }
   }
 
-  /// Checks a body that was written to its end.
+  /// Checks a completely written body.
   private func finish(
     _ job: DownloadJob, _ size: Int64, _ hash: ContentHash?,
     _ progress: @Sendable (DownloadProgress) -> Void
@@ -212,7 +213,8 @@ private enum Interruption: Error {
   }
 }
 
-/// The answer that announced a file's size, which serves as the answer to its first request.
+/// The answer with the announced size of a file; it serves as the answer to the file's first
+/// request.
 private final class FirstAnswer: Sendable {
   private let answer: Mutex<TransportStream?>
   private let open: DownloadOpening
@@ -246,7 +248,7 @@ private final class FetchCounter: Sendable {
   /// The bytes received before the present transfer.
   var before: Int64 { counts.withLock { $0.before } }
 
-  /// Begins a transfer. Returns the receiver of its progress, which counts from zero.
+  /// Begins a transfer. Returns the receiver of the progress; it counts from zero.
   func begin() -> @Sendable (DownloadProgress) -> Void {
     counts.withLock { $0 = ($0.before + $0.present, 0) }
     return { self.update($0) }

@@ -2,10 +2,10 @@ import FerryExecutors
 import FerryNetworking
 import FerryProtocol
 
-/// The downloader that ships. It fetches parallel ranges and checks each chunk as it arrives. After
-/// a pause, a lost connection, a kill or a restart of the system it fetches no part twice.
+/// The built-in downloader. It fetches parallel ranges and checks each chunk as it arrives. After a
+/// pause, a lost connection, a kill or a restart of the system it fetches no part twice.
 ///
-/// Its two threads, for writes and for the hash of whole files, end when it is released.
+/// The two threads, for writes and for the hash of whole files, end with the downloader.
 public struct ChunkedDownloader: Downloader {
   let open: DownloadOpening
   let settings: DownloadSettings
@@ -13,7 +13,7 @@ public struct ChunkedDownloader: Downloader {
   let writing: any WorkExecutor
   private let hashing: any WorkExecutor
 
-  /// Creates a downloader that makes its requests by `open`.
+  /// Creates a downloader that makes requests by `open`.
   public init(settings: DownloadSettings = DownloadSettings(), open: @escaping DownloadOpening) {
     self.init(settings: settings, surroundings: .system, open: open)
   }
@@ -68,7 +68,7 @@ public struct ChunkedDownloader: Downloader {
       hash: job.hash ?? hash)
   }
 
-  /// Fetches missing parts, and again those that the check of the whole finds to be wrong.
+  /// Fetches missing parts, and again parts found wrong by the check of the whole.
   private func fetch(
     _ session: DownloadSession, _ open: @escaping DownloadOpening
   ) async throws(DownloadError) {
@@ -127,15 +127,15 @@ extension DownloadSession {
     }
   }
 
-  /// Whether the whole file has its hash, or any hash is accepted.
+  /// Returns true if the whole file has the right hash, or any hash is accepted.
   fileprivate func accepts(whole digest: [UInt8]?) -> Bool {
     guard let digest else { return false }
     wholeHash = ContentHash(digest)
     return job.hash == nil || job.hash == wholeHash
   }
 
-  /// Records the verified chunks for the next attempt, which trusts their hashes. A file without
-  /// chunks has its marks instead: waiting for the disk would delay a pause.
+  /// Records the verified chunks for the next attempt; it trusts their hashes. A file without
+  /// chunks has marks instead: waiting for the disk would delay a pause.
   fileprivate func recordVerified(after error: DownloadError) async {
     guard checksChunks, layout.hasMarks || map.present > 0 else { return }
     // Report the error that ended the download, not this one.
@@ -144,7 +144,7 @@ extension DownloadSession {
 }
 
 extension PartialLayout {
-  /// Creates the layout of a job's file, which is one chunk if only the whole hash is known.
+  /// Creates the layout of a job's file; it is one chunk if only the whole hash is known.
   init(_ job: DownloadJob, size: Int64, marksFrom: Int64) {
     let chunkSize = max(1, job.chunks.isEmpty ? size : job.chunkSize)
     let parts = Int(size / chunkSize) + (size % chunkSize > 0 ? 1 : 0)

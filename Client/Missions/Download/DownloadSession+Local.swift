@@ -1,9 +1,9 @@
 import FerryCryptography
 import FerryProtocol
 
-// Parts that the device has already.
+// Parts already on the device.
 extension DownloadSession {
-  /// Takes over the parts that an earlier run or other files have.
+  /// Restores the parts from an earlier run or from other files.
   func restore() async throws(DownloadError) {
     let remains = try await file.open(bootID: surroundings.bootID())
     if checksChunks {
@@ -16,8 +16,8 @@ extension DownloadSession {
     moved()
   }
 
-  /// Restores chunks. The map is trusted if the system has not restarted since. After a restart,
-  /// in a file that may be finished, and for a complete chunk outside of the map, the hash decides.
+  /// Restores chunks. The map is trusted if the system has not restarted since. The hash decides
+  /// after a restart, in a possibly finished file, and for a complete chunk outside of the map.
   private func restoreChunks(_ remains: PartialRemains) async throws(DownloadError) {
     for chunk in 0..<plan.chunkCount {
       let bytes = plan.bytes(of: chunk)
@@ -66,7 +66,7 @@ extension DownloadSession {
       let length = bytes.upperBound - bytes.lowerBound
       let hash = job.chunks[chunk]
       guard let local = await job.reuse(hash), local.length == length else { continue }
-      // Bytes that a failed copy overwrote no longer belong to the chunk.
+      // Bytes overwritten by a failed copy no longer belong to the chunk.
       plan.recordBytes(0, of: chunk)
       try await file.mark(chunk, 0)
       if try await file.copy(local, to: bytes.lowerBound, expecting: hash) {
@@ -90,8 +90,8 @@ extension DownloadSession {
     return hash
   }
 
-  /// Checks every chunk again after the whole file turned out to be wrong. Returns whether a chunk
-  /// is wrong, so that fetching it again may help.
+  /// Checks every chunk again after the whole file turned out to be wrong. Returns true if a chunk
+  /// is wrong: fetching it again may help.
   func recheck() async throws(DownloadError) -> Bool {
     for chunk in 0..<plan.chunkCount {
       if Task.isCancelled { throw .cancelled }

@@ -1,7 +1,7 @@
 import FerryNetworking
 import FerryProtocol
 
-/// The download of one file: its fetched parts, its current requests, and its reported progress.
+/// The download of one file: fetched parts, current requests, and reported progress.
 ///
 /// It passes events to the plan and the decision, and executes their results. After an `await` in
 /// this actor, everything may have changed.
@@ -24,18 +24,18 @@ actor DownloadSession {
   private static let littleBytes: Int64 = 4_096
   /// The bytes received at the last temporary failure of a request.
   private var fetchedAtFailure: Int64 = -1
-  /// The bytes that were here already, in the partial file or in other files.
+  /// The bytes here already, in the partial file or in other files.
   var reused: Int64 = 0
-  /// The most bytes that were ever here.
+  /// The most local bytes so far.
   private(set) var highest: Int64 = 0
-  /// The hash of the whole file, if its one chunk was fetched or read to its end.
+  /// The hash of the whole file, after the only chunk was fetched or read completely.
   var wholeHash: ContentHash?
 
   private var gauge: ProgressGauge
   private var rule: RecordRule
   private var startOvers = 0
   private var isDue = false
-  /// Tasks that wait for any change.
+  /// Tasks waiting for any change.
   private var waiters: [CheckedContinuation<Void, Never>] = []
 
   init(
@@ -60,7 +60,7 @@ actor DownloadSession {
     rule = RecordRule(bytes: 0, now: surroundings.steadyClock())
   }
 
-  /// Whether chunks have their own hashes; if not, the file is one chunk.
+  /// True if chunks have their own hashes; if not, the file is one chunk.
   nonisolated var checksChunks: Bool { !job.chunks.isEmpty }
 
   /// Returns the expected hash of a chunk; `nil` if every content is accepted.
@@ -68,7 +68,7 @@ actor DownloadSession {
     checksChunks ? job.chunks[chunk] : job.hash
   }
 
-  /// Whether a chunk has this hash, or any hash is accepted.
+  /// Returns true if a chunk has this hash, or any hash is accepted.
   nonisolated func accepts(_ digest: [UInt8]?, of chunk: Int) -> Bool {
     guard let digest else { return false }
     return hash(of: chunk).map { $0.bytes == digest } ?? true
@@ -86,22 +86,22 @@ actor DownloadSession {
     return nil
   }
 
-  /// Ends a request, and returns the next one of the same connection. The next one may fetch its
+  /// Ends a request, and returns the next one of the same connection. The next one may fetch the
   /// open chunks.
   ///
-  /// Connections that wait for a request get it later: they have not counted this one's failures.
+  /// Connections waiting for a request get it later: they have not counted this one's failures.
   func next(after range: FetchRange) async throws(DownloadError) -> FetchRange? {
     if !checksChunks, map.validator == nil, plan.kept(of: 0) > 0 { try await forgetPrefix() }
     plan.ended(range)
-    // The awakened tasks run after this one, which goes on without a pause.
+    // The awakened tasks run after this one; it continues without a pause.
     wake()
     return await next()
   }
 
-  /// Notes a temporary failure of a request before its retry. Reports the failure if no byte has
+  /// Records a temporary failure of a request before a retry. Reports the failure if no byte has
   /// arrived since the one before.
   func failed(_ error: DownloadError) async {
-    // A server that sends a byte now and then counts as silent.
+    // A server that sends a byte only now and then counts as silent.
     let isStill = fetchedAtFailure >= 0 && fetched - fetchedAtFailure < Self.littleBytes
     fetchedAtFailure = fetched
     if isStill { await job.stalled(error) }
@@ -154,7 +154,7 @@ actor DownloadSession {
       isProven: checksChunks || job.hash != nil)
   }
 
-  /// Decides about an answer: its body's bytes in the file, or the request's end.
+  /// Decides about an answer: the place of the body's bytes in the file, or the request's end.
   ///
   /// `range` becomes the whole file if the answer is the whole file and no other request is under
   /// way.
@@ -187,7 +187,7 @@ actor DownloadSession {
     }
   }
 
-  /// Notes the version of an answer, before any of its bytes replaces another version's.
+  /// Records the version of an answer, before any of its bytes replaces another version's.
   private func begin(_ head: AnswerHead, at start: Int64) async throws(DownloadError) {
     guard !checksChunks, start == 0 else { return }
     try await forgetPrefix()
@@ -207,10 +207,10 @@ actor DownloadSession {
 
   // MARK: Content
 
-  /// Whether the bytes of a request's answer are to be written to this chunk.
+  /// Returns true if the bytes of a request's answer are to be written to this chunk.
   func wants(_ chunk: Int, by range: FetchRange) -> Bool { plan.isWanted(chunk, by: range) }
 
-  /// Notes received bytes; `kept` bytes from the chunk's start are in the file now, 0 for skipped
+  /// Records received bytes; `kept` bytes from the chunk's start are in the file now, 0 for skipped
   /// bytes.
   func received(_ count: Int, _ chunk: Int, kept: Int64) {
     fetched += Int64(count)
@@ -218,7 +218,7 @@ actor DownloadSession {
     moved()
   }
 
-  /// Checks a complete chunk: it is verified, or has to be fetched again.
+  /// Checks a complete chunk: it is verified, or must be fetched again.
   ///
   /// Throws kind `wrongContent` if it was wrong too often.
   func checked(_ chunk: Int, _ digest: [UInt8], isWhole: Bool) async throws(DownloadError) {
@@ -235,7 +235,7 @@ actor DownloadSession {
     wake()
   }
 
-  /// Notes that a chunk is verified.
+  /// Records a verified chunk.
   func verified(_ chunk: Int) {
     plan.verified(chunk)
     if checksChunks { map[chunk] = true }
@@ -255,7 +255,7 @@ actor DownloadSession {
     }
   }
 
-  /// Reports the bytes that were received since the last report.
+  /// Reports the bytes received since the last report.
   func reportEnd() {
     if let progress = gauge.end(fetched: fetched) { tell(progress) }
   }
@@ -282,7 +282,7 @@ enum Verdict {
   case end(FetchEnd)
 }
 
-/// The end of a request that does not fail the download.
+/// The end of a request without a failure of the download.
 enum FetchEnd: Sendable {
   /// The request ended as expected.
   case done

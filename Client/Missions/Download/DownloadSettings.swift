@@ -15,10 +15,10 @@ public struct DownloadSettings: Sendable {
   /// When to repeat a request after a temporary failure. Failures are counted only until a new byte
   /// stays in the file; then the count restarts.
   public var retry = RetryPolicy()
-  /// Whether a file with hashes of chunks is also checked as a whole at the end. Without it, only
+  /// True if a file with hashes of chunks is also checked as a whole at the end. Without it, only
   /// the chunks' hashes prove it.
   public var checksWhole = true
-  /// Whether a complete file is on the disk, and not only in the operating system's memory. A
+  /// True if a complete file must be on the disk, and not only in the operating system's memory. A
   /// caller that makes many files durable together turns it off.
   public var endsDurable = true
   /// A file smaller than this, in bytes, is fetched again from scratch after an interrupted
@@ -29,14 +29,14 @@ public struct DownloadSettings: Sendable {
   public init() {}
 }
 
-/// Opens the transfer of a source with these header fields in its request.
+/// Opens the transfer of a source with these header fields in the request.
 ///
-/// It returns answers of any status; it follows redirects and limits silence itself. A request that
-/// names `Accept-Encoding` gets the body as it is on the wire.
+/// It returns answers of any status; it follows redirects and limits silence itself. A request with
+/// `Accept-Encoding` gets the body as it is on the wire.
 public typealias DownloadOpening =
   @Sendable (DownloadSource, TransportHeaders) async throws(TransportError) -> TransportStream
 
-/// The services of the machine that a downloader uses; a simulation replaces them.
+/// The services of the machine for a downloader; a simulation replaces them.
 package struct DownloadSurroundings: Sendable {
   /// A clock that never goes back.
   package var steadyClock: @Sendable () -> Duration
@@ -46,11 +46,11 @@ package struct DownloadSurroundings: Sendable {
   package var random: @Sendable () -> UInt64
   /// Waits; throws when the task is cancelled.
   package var sleep: @Sendable (Duration) async throws -> Void
-  /// Identifies one run of the operating system; `nil` if that is impossible.
+  /// Identifies one run of the operating system; `nil` if this is impossible.
   package var bootID: @Sendable () -> String?
-  /// Makes an executor for blocking work; debuggers show its name.
+  /// Makes an executor for blocking work; debuggers show the name.
   package var makeExecutor: @Sendable (String) -> any WorkExecutor
-  /// The calls on the file that is being fetched.
+  /// The calls on the file during the download.
   package var files: any FileCalls
 
   package init(

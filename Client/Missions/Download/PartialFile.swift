@@ -4,11 +4,11 @@ import FerryFiles
 import FerryProtocol
 import Foundation
 
-/// A file that is being fetched: content at its own offsets and, until it is complete, marks of
-/// each chunk's progress behind it.
+/// A file during a download: content at its own offsets and, until it is complete, marks of each
+/// chunk's progress behind it.
 ///
 /// The marks cost a write of eight bytes beside each write of content. So a process may be killed
-/// at any moment and lose almost nothing: the operating system has its writes. The marks count only
+/// at any moment and lose almost nothing: the operating system has the writes. The marks count only
 /// until the system restarts, because the disk may lack some of the writes then.
 actor PartialFile {
   nonisolated let path: String
@@ -21,7 +21,7 @@ actor PartialFile {
   /// Blocking calls stay on one thread.
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// Creates a partial file; ``open(bootID:)`` is the first access. `cipher` encrypts its content.
+  /// Creates a partial file; ``open(bootID:)`` is the first access. `cipher` encrypts the content.
   init(
     path: String, layout: PartialLayout, cipher: PartialCipher? = nil, executor: any WorkExecutor,
     system: any FileCalls = SystemFileCalls()
@@ -54,7 +54,7 @@ actor PartialFile {
       contentBytes: min(size, layout.size), marks: marks, mayBeFinished: size == layout.size)
   }
 
-  /// Writes a piece of `bytes` at `offset`, and then marks that `count` bytes of `chunk` are here.
+  /// Writes a piece of `bytes` at `offset`, and then marks `count` bytes of `chunk` as here.
   func write(
     _ bytes: [UInt8], _ range: Range<Int>, at offset: Int64, chunk: Int, count: Int64
   ) throws(DownloadError) {
@@ -79,7 +79,7 @@ actor PartialFile {
     try Self.digest(descriptor, range, path, system, cipher) { _, _ throws(DownloadError) in }
   }
 
-  /// Copies a chunk from another file if its hash matches. Returns whether it did.
+  /// Copies a chunk from another file if the hash matches. Returns true if it did.
   func copy(
     _ local: LocalChunk, to offset: Int64, expecting hash: ContentHash
   ) throws(DownloadError) -> Bool {
@@ -106,7 +106,7 @@ actor PartialFile {
     guard system.fsync(descriptor) == 0 else { throw failure("write") }
   }
 
-  /// Removes the marks, so that only the content stays.
+  /// Removes the marks; only the content stays.
   func finish(isDurable: Bool) throws(DownloadError) {
     guard system.ftruncate(descriptor, layout.size) == 0 else { throw failure("write") }
     if isDurable { try synchronise() }

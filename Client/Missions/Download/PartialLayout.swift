@@ -1,8 +1,8 @@
 /// The layout of a partial file: the content, and from the next page on a header and a number for
 /// each chunk.
 ///
-/// The header has a word that names the format, the file's size, the chunks' size and an identifier
-/// of the system's run. So marks of another file or run are recognised.
+/// The header has a word for the format, the file's size, the chunks' size and an identifier of the
+/// system's run. So marks of another file or run are recognised.
 struct PartialLayout: Equatable, Sendable {
   /// Bytes of the header.
   static let headerBytes = 64
@@ -17,10 +17,10 @@ struct PartialLayout: Equatable, Sendable {
   let chunkCount: Int
   /// Files smaller than this, in bytes, have no marks, and are fetched again from scratch.
   var marksFrom: Int64 = 1 << 20
-  /// Whether the content is encrypted there: marks of plain content do not count then.
+  /// True if the content is encrypted there: marks of plain content do not count then.
   var isEncrypted = false
 
-  /// Whether there are marks at all.
+  /// True if there are marks at all.
   var hasMarks: Bool { size >= marksFrom }
 
   /// The offset of the header.
@@ -67,12 +67,12 @@ struct PartialLayout: Equatable, Sendable {
 
 /// The remains of an earlier run in a partial file.
 struct PartialRemains: Equatable, Sendable {
-  /// The bytes of the content from its start, holes included.
+  /// The bytes of the content from the start, holes included.
   var contentBytes: Int64
   /// The bytes from the start of each started chunk; `nil` if the system has restarted since, or if
-  /// that is unknown.
+  /// this is unknown.
   var marks: [Int: Int64]?
-  /// Whether the file looks like the result of ``PartialFile/finish(isDurable:)``. A process may be
-  /// killed before anyone notes that end, so hashes decide then.
+  /// True if the file looks like the result of ``PartialFile/finish(isDurable:)``. A process may be
+  /// killed before it records the end, so hashes decide then.
   var mayBeFinished = false
 }

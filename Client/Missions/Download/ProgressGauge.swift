@@ -16,7 +16,7 @@ struct ProgressGauge {
   /// Returns the progress if it is worth a report; at the end always, and once.
   ///
   /// - Parameters:
-  ///   - done: the bytes that are here; fewer than before if some turned out to be wrong.
+  ///   - done: the local bytes; fewer than before if some turned out to be wrong.
   ///   - fetched: the bytes received over the network.
   mutating func move(to done: Int64, fetched: Int64) -> DownloadProgress? {
     highest = min(max(highest, done), total)
@@ -54,7 +54,7 @@ struct RecordRule {
     recordedAt = now
   }
 
-  /// Whether to record now, with `bytes` here; notes that it was done.
+  /// Returns true if a record is due now, with `bytes` here; remembers it as done.
   mutating func isDue(bytes: Int64, now: Duration) -> Bool {
     guard bytes != recordedBytes,
       abs(bytes - recordedBytes) >= bytesMax || now - recordedAt >= timeMax

@@ -18,7 +18,7 @@ struct RangeFetch: Sendable {
           await session.failed(error)
           try await rest(&patience, error, wish)
         }
-        // Until here the range belonged to this connection, so that no other has the same failure.
+        // Until here the range belonged to this connection, so no other has the same failure.
         next = try await session.next(after: range)
       }
     } catch {
@@ -55,7 +55,7 @@ struct RangeFetch: Sendable {
     }
   }
 
-  /// Writes the body to its place in the file, and hashes it on the way.
+  /// Writes the body to the right place in the file, and hashes it on the way.
   private func write(
     _ body: TransportBody, _ bytes: Range<Int64>, for request: FetchRange, hasLength: Bool
   ) async throws(DownloadError) -> FetchEnd {
@@ -87,7 +87,7 @@ struct RangeFetch: Sendable {
         isWhole = true
       }
     }
-    // A body that is read to its end frees its connection for the next request.
+    // A completely read body frees its connection for the next request.
     if hasLength { _ = try? await parts.next() }
     return .done
   }
@@ -124,7 +124,7 @@ struct Patience {
   /// Returns the pause after one more failure; `nil` to give up.
   ///
   /// - Parameters:
-  ///   - bytes: the most bytes of the file that were ever here.
+  ///   - bytes: the most local bytes of the file so far.
   ///   - retryAfter: the server's requested pause.
   ///   - random: a uniformly random word.
   mutating func delay(_ bytes: Int64, retryAfter: Duration?, random: UInt64) -> Duration? {

@@ -8,13 +8,13 @@ import FerryNetworking
 enum ResumeDecision: Equatable {
   /// The body is these bytes of the file.
   case take(Range<Int64>)
-  /// The body is the file from its start, although the request named a part.
+  /// The body is the file from the start, although the request named a part.
   case takeWhole
   /// The file differs from the version of the fetched part: remove the part and start from scratch.
   case startOver(DownloadError)
   /// The server does not support such requests.
   case change(ChunkPlan.Way, DownloadError)
-  /// The server may answer later, after its requested pause.
+  /// The server may answer later, after the requested pause.
   case tryAgain(DownloadError, after: Duration?)
   /// The server's answer will not change.
   case giveUp(DownloadError)
@@ -87,13 +87,13 @@ enum ResumeDecision: Equatable {
     return .tryAgain(error, after: wish)
   }
 
-  /// Requests the whole file from now on; if that was the request, gives up.
+  /// Requests the whole file from now on; if the request was for the whole file already, gives up.
   private static func wholly(_ fault: String, _ ask: TransferAsk) -> Self {
     ask.hasRange ? .change(.whole, wrong(fault)) : .giveUp(wrong(fault))
   }
 
-  /// Rejects an answer of another size: it cannot be the file, and a fetched part may be of that
-  /// version.
+  /// Rejects an answer of another size: it cannot be the file, and a fetched part may be of the
+  /// answer's version.
   private static func otherSize(_ size: Int64, _ head: AnswerHead, _ ask: TransferAsk) -> Self {
     guard ask.isSizeKnown else {
       return .giveUp(
@@ -110,7 +110,7 @@ enum ResumeDecision: Equatable {
 }
 
 extension DownloadError {
-  /// An answer whose `Content-Length` is no length.
+  /// An answer with a `Content-Length` that is no length.
   static let wrongLength = unusable("its Content-Length is not a length of at most 2^63-1 bytes")
 
   fileprivate static func unusable(_ fault: String) -> DownloadError {

@@ -7,18 +7,18 @@ struct TransferAsk: Equatable, Sendable {
   var bytes: Range<Int64>
   /// Bytes of the file.
   var size: Int64
-  /// Whether the request names the range.
+  /// True if the request names the range.
   var hasRange: Bool
   /// The version of the bytes before; `nil` if there are none, or if chunk hashes prove the
   /// content.
   var validator: TransferValidator?
-  /// Whether each chunk is checked by its own hash, so that no version needs to be known.
+  /// True if each chunk is checked by its own hash: no version needs to be known.
   var checksChunks: Bool
-  /// Whether the transport may request encodings, which it decodes.
+  /// True if the transport may request encodings; it decodes them.
   var isDecoded = false
-  /// Whether another size cannot be the file. Otherwise another size is another version of it.
+  /// True if another size cannot be the file. Otherwise another size is another version of it.
   var isSizeKnown = true
-  /// Whether a hash proves the content. Otherwise the head has to announce its exact length.
+  /// True if a hash proves the content. Otherwise the head must announce the exact length.
   var isProven = true
 
   /// The header fields.
@@ -31,12 +31,12 @@ struct TransferAsk: Equatable, Sendable {
   }
 }
 
-/// The head of an answer, with the parts that a decision needs.
+/// The head of an answer, with the parts for a decision.
 struct AnswerHead: Equatable, Sendable {
   var status: Int
   var headers: TransportHeaders = [:]
 
-  /// Whether the body differs from the file's own bytes.
+  /// True if the body differs from the file's own bytes.
   var isEncoded: Bool {
     guard let encoding = headers["Content-Encoding"]?.lowercasedASCII else { return false }
     return !encoding.isEmpty && encoding != "identity"
@@ -49,8 +49,8 @@ struct AnswerHead: Equatable, Sendable {
     return first
   }
 
-  /// Whether the head announces a length that no body has: not a number, a number beyond 63 bits, or
-  /// several that differ. Equal ones count once (RFC 9110 §8.6).
+  /// True if the head announces an impossible length: not a number, a number beyond 63 bits, or
+  /// several different ones. Equal ones count once (RFC 9110 §8.6).
   var hasWrongLength: Bool { !lengths.isEmpty && length == nil }
 
   private var lengths: [Int64?] {

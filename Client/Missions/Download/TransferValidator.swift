@@ -29,12 +29,13 @@ struct TransferValidator: Equatable, Sendable {
     text = changed
   }
 
-  /// Whether an answer confirms exactly this version.
+  /// Returns true if an answer confirms exactly this version.
   func isConfirmed(by headers: TransportHeaders) -> Bool {
     headers[text.begins(with: "\"") ? "ETag" : "Last-Modified"]?.isSame(as: text) ?? false
   }
 
-  /// Whether the text is one tag in quotes (RFC 9110 §8.8.3), without the mark of a weak one.
+  /// Returns true if the text is one tag in quotes (RFC 9110 §8.8.3), without the mark of a weak
+  /// one.
   private static func isStrongTag(_ tag: String) -> Bool {
     let bytes = tag.utf8
     guard bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\"")

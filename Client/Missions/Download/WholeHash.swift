@@ -3,8 +3,8 @@ import FerryExecutors
 import FerryFiles
 import Foundation
 
-/// The hash of a whole file, computed while its chunks arrive. It follows the fetched part from the
-/// start, on a thread of its own.
+/// The hash of a whole file, computed while chunks arrive. It follows the fetched part from the
+/// start, on a separate thread.
 actor WholeHash {
   private let path: String
   private let cipher: PartialCipher?

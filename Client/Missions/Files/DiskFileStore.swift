@@ -11,13 +11,13 @@ public final class DiskFileStore: MissionFiles {
   public let root: String
   private let folders: StoreFolders
   private let executor: any WorkExecutor
-  /// Threads for reading, so that reads do not wait for hashing or sealing.
+  /// Threads for reads, so they do not wait for hashing or sealing.
   private let readers: any WorkExecutor
 
   /// Opens the folder at `root`, and creates an absent one.
   ///
-  /// - Parameter key: 32 bytes that encrypt content at rest by AES-256-GCM, and during the download
-  ///   by ``PartialCipher``.
+  /// - Parameter key: 32 bytes; they encrypt content at rest by AES-256-GCM, and during the
+  ///   download by ``PartialCipher``.
   /// - Throws: ``MissionError/Kind/files``, ``MissionError/Kind/diskFull``;
   ///   ``MissionError/Kind/wrongKey`` for a key of another length.
   public convenience init(root: String, key: [UInt8]? = nil) throws(MissionError) {
@@ -75,7 +75,7 @@ public final class DiskFileStore: MissionFiles {
   public func isIntact(
     _ content: StoredContent, reading: (@Sendable (Int64) -> Void)?
   ) async throws(MissionError) -> Bool {
-    // Reading takes long; a cancelled caller does not wait for its end.
+    // A read takes long; a cancelled caller does not wait for the end.
     let isStopped = StopMark()
     let found: Result<Bool, MissionError> = await withTaskCancellationHandler {
       do throws(MissionError) {
@@ -194,7 +194,7 @@ public final class DiskFileStore: MissionFiles {
       for bundle in garbage.bundles {
         try folders.removeBundle(of: bundle.mission, version: bundle.version)
       }
-      // A version that a process works on is not garbage.
+      // A version under work in a process is not garbage.
       for bundle in garbage.building {
         guard let lock = try lock(.mission(bundle.mission)) else { continue }
         defer { lock.release() }

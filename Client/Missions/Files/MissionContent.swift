@@ -4,12 +4,12 @@ import FerryFiles
 import FerryProtocol
 import Synchronization
 
-/// The content of an item, open for reads at any offset. It checks every byte that it returns:
-/// sealed content by its authentication tags, other content by the manifest's hashes.
+/// The content of an item, open for reads at any offset. It checks every returned byte: sealed
+/// content by authentication tags, other content by the manifest's hashes.
 public final class MissionContent: Sendable {
   /// The size in bytes.
   public let size: Int64
-  /// The hash that identifies the content.
+  /// The hash of the content, its identifier.
   public let hash: ContentHash
   /// Reads a number of bytes within the content from an offset.
   public typealias Read =
@@ -49,7 +49,7 @@ public final class MissionContent: Sendable {
   }
 }
 
-/// An open file with its hashes.
+/// An open file with the hashes.
 private final class FileBox: Sendable {
   private let file: RandomAccessFile
   private let reader: Mutex<PartReader>
@@ -64,7 +64,7 @@ private final class FileBox: Sendable {
   }
 }
 
-/// Reads content from its file, and checks it.
+/// Reads content from the file, and checks it.
 struct PartReader: Sendable {
   let content: StoredContent
   private var sealed: SealedReader?
@@ -99,8 +99,7 @@ struct PartReader: Sendable {
     return try file.read(at: offset, count: count)
   }
 
-  /// Reads without the manifest's hashes; sealed content is still checked by its authentication
-  /// tags.
+  /// Reads without the manifest's hashes; sealed content is still checked by authentication tags.
   func unchecked(
     _ file: borrowing RandomAccessFile, from offset: Int64, count: Int
   ) throws(FileStoreError) -> [UInt8] {
@@ -128,7 +127,7 @@ struct PartReader: Sendable {
 }
 
 extension WorkExecutor {
-  /// Runs one blocking closure in its turn, with this module's errors.
+  /// Runs one blocking closure in turn, with this module's errors.
   func perform<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T
   ) async throws(MissionError) -> T {

@@ -1,22 +1,22 @@
 import FerryFiles
 import FerryProtocol
 
-/// The files of missions on this device (SPEC.md §21). Each content has a file with the name of its
-/// hash. Each version of a mission has a folder with its items under their names.
+/// The files of missions on this device (SPEC.md §21). Each content has a file with its hash as the
+/// name. Each version of a mission has a folder with the items under their names.
 public protocol MissionFiles: Sendable {
-  /// Whether content is encrypted at rest; then versions have no folders.
+  /// True if content is encrypted at rest; then versions have no folders.
   var isSealed: Bool { get }
 
   /// Returns a proof of the key, for later calls of ``accepts(sealProof:)``.
   func sealProof() -> [UInt8]
 
-  /// Whether a proof was made with the present key, or without a key if there is none.
+  /// Returns true if a proof was made with the present key, or without a key if there is none.
   func accepts(sealProof: [UInt8]) -> Bool
 
-  /// Returns the path of content that is being fetched.
+  /// Returns the path of content during a download.
   func partialPath(of hash: ContentHash) -> String
 
-  /// Returns the encryption of that file; `nil` for none.
+  /// Returns the encryption of the partial file; `nil` for none.
   func partialCipher(of hash: ContentHash) -> PartialCipher?
 
   /// Returns the path of a complete, unencrypted content; sealed content has no such path.
@@ -25,28 +25,28 @@ public protocol MissionFiles: Sendable {
   /// Returns the present or future path of a version's folder.
   func bundlePath(of mission: MissionID, version: Int64) -> String
 
-  /// Returns the bytes that may be written before the disk is full.
+  /// Returns how many bytes can be written before the disk is full.
   func freeBytes() async throws(MissionError) -> Int64
 
-  /// Whether complete content exists with the right size.
+  /// Returns true if complete content exists with the right size.
   func has(_ content: StoredContent) async throws(MissionError) -> Bool
 
-  /// Whether complete content exists and every byte of it is unchanged; reads all of it.
+  /// Returns true if complete content exists and every byte of it is unchanged; reads all of it.
   ///
   /// - Parameter reading: receives the number of bytes read so far.
-  /// - Throws: ``MissionError/Kind/cancelled`` soon after its task was cancelled.
+  /// - Throws: ``MissionError/Kind/cancelled`` soon after the task was cancelled.
   func isIntact(
     _ content: StoredContent, reading: (@Sendable (Int64) -> Void)?
   ) async throws(MissionError) -> Bool
 
-  /// Turns fetched content, whose hash was checked, into complete content.
+  /// Turns fetched content with a checked hash into complete content.
   func adopt(_ content: StoredContent) async throws(MissionError)
 
   /// Reads all bytes of fetched content, at most `limit`.
   func partialBytes(of hash: ContentHash, limit: Int64) async throws(MissionError) -> [UInt8]
 
-  /// Copies a part of complete content into a content that is being fetched, and checks its bytes.
-  /// Returns whether they were right.
+  /// Copies a part of complete content into a partial file, and checks the bytes. Returns true if
+  /// they were right.
   func copy(_ part: StoredPart, to hash: ContentHash, at offset: Int64) async throws(MissionError)
     -> Bool
 
@@ -54,7 +54,7 @@ public protocol MissionFiles: Sendable {
   func sync(_ hashes: [ContentHash]) async throws(MissionError)
 
   /// Builds the folder of a version from complete content, checks it, writes it to the disk, and
-  /// moves it to its path as a whole. Does nothing if content is sealed.
+  /// moves it to the final path as a whole. Does nothing if content is sealed.
   func build(_ bundle: BundlePlan) async throws(MissionError)
 
   /// Returns how the folder of a version differs from the plan; `nil` if it does not. Does not read
@@ -74,33 +74,33 @@ public protocol MissionFiles: Sendable {
   /// Removes the partial file of a content, if it exists.
   func removePartial(_ hash: ContentHash) async throws(MissionError)
 
-  /// Opens complete content for reading. `parts` are the hashes of its parts of `partSize` bytes,
+  /// Opens complete content for reading. `parts` are the hashes of the parts of `partSize` bytes,
   /// checked when they are read. Without them the whole content is checked, once.
   func open(
     _ content: StoredContent, partSize: Int64, parts: [ContentHash]
   ) async throws(MissionError) -> MissionContent
 
-  /// Takes a lock by name; `nil` if it is taken.
+  /// Acquires a lock by name; `nil` if another process has it.
   func lock(_ name: LockName) throws(MissionError) -> FileLock?
 
-  /// Takes a lock together with all others that share it; `nil` if one owner has it alone.
+  /// Acquires a lock together with all others that share it; `nil` if one owner has it alone.
   func share(_ name: LockName) throws(MissionError) -> FileLock?
 
   /// Removes unneeded files from the folders. It calls `needed` after it has listed the folders,
-  /// because a download notes its files before it creates them.
+  /// because a download records files before it creates them.
   func collect(
     needed: @escaping @Sendable () async throws(MissionError) -> NeededFiles
   ) async throws(MissionError) -> Int
 }
 
 extension MissionFiles {
-  /// Whether complete content is unchanged, without reports of progress.
+  /// Returns true if complete content is unchanged, without reports of progress.
   public func isIntact(_ content: StoredContent) async throws(MissionError) -> Bool {
     try await isIntact(content, reading: nil)
   }
 }
 
-/// A content by its hash.
+/// A content, identified by the hash.
 public struct StoredContent: Sendable, Hashable {
   public var hash: ContentHash
   /// The size in bytes.
@@ -154,7 +154,7 @@ public struct BundlePlan: Sendable, Equatable {
   }
 }
 
-/// The files that rows of the mission store refer to.
+/// The files in rows of the mission store.
 public struct NeededFiles: Sendable, Equatable {
   public var objects: Set<ContentHash> = []
   public var partials: Set<ContentHash> = []
@@ -178,7 +178,7 @@ public struct MissionVersion: Sendable, Hashable, Comparable {
   }
 }
 
-/// An activity that only one process at a time may do, or that some may share.
+/// An activity that only one process at a time may do, or that several may share.
 public enum LockName: Sendable, Hashable {
   /// Fetch, put in use or remove this mission.
   case mission(MissionID)

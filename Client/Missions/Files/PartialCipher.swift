@@ -1,10 +1,10 @@
 import FerryCryptography
 import FerryProtocol
 
-/// Encrypts content during its download, if content is encrypted at rest: in place, byte by byte
+/// Encrypts content during a download, if content is encrypted at rest: in place, byte by byte
 /// (AES-256-CTR). So a download can resume at any byte.
 ///
-/// Each content has its own key. Hashes prove the bytes before any of them is used; then the
+/// Each content has a separate key. Hashes prove the bytes before any of them is used; then the
 /// complete content is sealed (AES-256-GCM). Wrong bytes and their replacements have the same key
 /// stream: a reader of both states of the disk learns where they differ.
 public struct PartialCipher: Sendable, Equatable {

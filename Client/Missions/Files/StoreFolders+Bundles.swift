@@ -3,7 +3,7 @@ import FerryPlatform
 import FerryProtocol
 import Foundation
 
-/// Folders in which a version's items have their names.
+/// Folders with a version's items under their names.
 extension StoreFolders {
   static let buildingPrefix = ".building-"
 
@@ -17,7 +17,7 @@ extension StoreFolders {
       try fill(folder, with: plan)
       try check(folder, against: plan)
       try syncTree(folder)
-      // A process that ended before its row noted the complete version left this folder.
+      // A process that ended before it recorded the complete version left this folder.
       try mission.removeTree(VersionName.folder(plan.version))
       try mission.move(building, to: mission, as: VersionName.folder(plan.version))
       try mission.sync()
@@ -65,7 +65,7 @@ extension StoreFolders {
     }
   }
 
-  /// Links every item to its content; copies it if links are impossible.
+  /// Links every item to the content; copies it if links are impossible.
   private func fill(_ folder: borrowing Directory, with plan: BundlePlan) throws {
     for file in plan.files {
       // The manifest was checked on arrival. Here it becomes names of files.
@@ -143,7 +143,7 @@ extension StoreFolders {
     }
   }
 
-  /// Writes the names in a folder, and in its subfolders, to the disk.
+  /// Writes the names in a folder, and in all subfolders, to the disk.
   private func syncTree(_ folder: borrowing Directory) throws {
     for name in try folder.names() {
       guard try folder.entry(name)?.kind == .folder, let child = try folder.folder(name) else {
@@ -175,7 +175,7 @@ extension StoreFolders {
     }
   }
 
-  /// Whether a file is a hard link to its content, or has the same bytes.
+  /// Returns true if a file is a hard link to the content, or has the same bytes.
   private func holds(
     _ content: StoredContent, _ names: ArraySlice<String>, in folder: borrowing Directory
   ) throws -> Bool {

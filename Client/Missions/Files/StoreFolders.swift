@@ -4,17 +4,17 @@ import FerryProtocol
 import Foundation
 
 /// The folders of a mission store, and their operations; all of them block. They throw
-/// ``MissionError`` and ``FileStoreError``, which ``DiskFileStore`` converts.
+/// ``MissionError`` and ``FileStoreError``; ``DiskFileStore`` converts the latter.
 ///
 /// - `objects/ab/<sha256>`: complete content, once each
-/// - `partial/<sha256>`: content that is being fetched
+/// - `partial/<sha256>`: content during a download
 /// - `bundles/<mission>/<version>/…`: names of items, hard links to content
 /// - `locks/…`
 struct StoreFolders: Sendable {
   let root: String
   /// The cipher of content at rest, if there is a key.
   let cipher: AESGCM?
-  /// The key of content that is being fetched, if there is one.
+  /// The key of partial files, if there is one.
   private let partialKey: [UInt8]?
   let system: any FileCalls
 
@@ -28,8 +28,8 @@ struct StoreFolders: Sendable {
     self.system = system
     let folder = try Directory(making: root, system)
     for name in ["objects", "partial", "bundles", "locks"] { _ = try folder.making(name) }
-    // A name is on the disk if its folder is: all files are below these folders. The process that
-    // created them may have died before that.
+    // A name is on the disk if the folder is: all files are below these folders. The process that
+    // created them may have died before the sync.
     try folder.sync()
     try Directory.syncName(of: root, system)
   }

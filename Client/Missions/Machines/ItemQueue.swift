@@ -1,19 +1,19 @@
 import FerryProtocol
 
-/// Decides which items of one mission are fetched next (SPEC.md §21): in the manifest's order,
-/// after the items that they wait for. A number of items is fetched at once.
+/// Decides which items of one mission are fetched next (SPEC.md §21): in the manifest's order, each
+/// item after those it waits for. A number of items is fetched at once.
 ///
-/// Items with the same content are one piece of work, which begins when the first of them may.
+/// Items with the same content are one piece of work; it begins when the first of them may.
 struct ItemQueue: Sendable {
-  /// Items that are fetched at once.
+  /// The most items fetched at once.
   let limit: Int
   /// The content of each item, and the items of each content.
   private let contents: [Int]
   private let sharers: [[Int]]
   private let followers: [[Int]]
-  /// The number of items that each item still waits for.
+  /// The number of items each item still waits for.
   private var waiting: [Int]
-  /// Items that wait for no other, the next one last.
+  /// Items ready to start, the next one last.
   private var ready: [Int]
   private var isStarted: [Bool]
   private var isFinished: [Bool]
@@ -53,7 +53,7 @@ struct ItemQueue: Sendable {
     self.waiting = waiting
   }
 
-  /// Whether all items are complete.
+  /// True if all items are complete.
   var isDone: Bool { doneCount == contents.count }
 
   /// Returns the items to start now.
@@ -68,7 +68,7 @@ struct ItemQueue: Sendable {
     return started
   }
 
-  /// Notes that the content of a started item is complete. Returns all items with that content.
+  /// Records that the content of a started item is complete. Returns all items with this content.
   mutating func finish(_ place: Int) -> [Int] {
     let content = contents[place]
     precondition(isStarted[content] && !isFinished[content], "the item was not under way")

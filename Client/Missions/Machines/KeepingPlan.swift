@@ -3,12 +3,11 @@ import FerryProtocol
 /// Decides which versions of a mission stay after one of them is put in use, and which files in the
 /// store are garbage (SPEC.md §21).
 enum KeepingPlan {
-  /// Returns the versions to remove after `active` was put in use: all but it and its last
-  /// predecessors.
+  /// Returns the versions to remove after `active` was put in use: all except this version and the
+  /// last ones before it.
   ///
   /// - Parameters:
-  ///   - complete: complete versions, the one in use included, in the order in which they were put
-  ///     in use.
+  ///   - complete: complete versions, the one in use included, in the order of their activation.
   ///   - keep: how many versions stay, the one in use included; at least 1.
   static func outdated(_ complete: [Int64], active: Int64, keep: Int) -> [Int64] {
     let others = complete.filter { $0 != active }
@@ -17,11 +16,11 @@ enum KeepingPlan {
 
   /// How the mission of a database row continues after a restart (SPEC.md §21).
   enum Restoring: Equatable {
-    /// The mission continues in its turn.
+    /// The mission continues when its turn comes.
     case goesOn
     /// The mission stays paused until the user resumes it.
     case rests
-    /// The mission was cancelled or failed, and the process ended before its files were removed.
+    /// The mission was cancelled or failed, and the process ended before the files were removed.
     case remove
     /// The mission is complete.
     case complete
@@ -44,7 +43,7 @@ enum KeepingPlan {
     var bundles: [MissionVersion] = []
     /// Folders of unfinished versions.
     var building: [MissionVersion] = []
-    /// Content that was being sealed.
+    /// Partly sealed content.
     var sealing: [ContentHash] = []
 
     var count: Int {
@@ -52,8 +51,8 @@ enum KeepingPlan {
     }
   }
 
-  /// Returns files that may be removed. Unfinished ones may be removed only if no process works on
-  /// them: the caller checks the locks.
+  /// Returns removable files. Unfinished ones may be removed only if no process works on them: the
+  /// caller checks the locks.
   static func garbage(_ found: Found, needed: NeededFiles) -> Found {
     Found(
       objects: found.objects.filter { !needed.objects.contains($0) }.sorted(),

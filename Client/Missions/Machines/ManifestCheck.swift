@@ -2,8 +2,7 @@ import FerryCryptography
 import FerryProtocol
 import Foundation
 
-/// Checks that a manifest is the catalogue's, signed by a signer that this device trusts (SPEC.md
-/// §21).
+/// Checks that a manifest is the catalogue's, signed by a trusted signer (SPEC.md §21).
 enum ManifestCheck {
   /// Rejects an untrusted signer before any download. While no signer is trusted, every signer is
   /// accepted.
@@ -44,7 +43,8 @@ enum ManifestCheck {
         "the manifest belongs to mission \(manifest.id), version \(manifest.version), of space "
           + "\(manifest.space)")
     }
-    // The catalogue is not signed: its size of the mission is displayed, and reserved on the disk.
+    // The catalogue is not signed: it states the mission's size for display, and for the reserved
+    // space on the disk.
     guard manifest.size == record.size, Int64(manifest.items.count) == record.items else {
       throw MissionError(
         .badManifest,

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 /// Decides which mission is fetched next: by priority, then in the order of requests, and after the
-/// missions that it waits for (SPEC.md §21). Events in, effects out.
+/// missions it waits for (SPEC.md §21). Events in, effects out.
 struct MissionQueue: Sendable {
   /// A mission in the queue.
   struct Entry: Sendable, Equatable {
@@ -9,7 +9,7 @@ struct MissionQueue: Sendable {
     var priority: Int64
     /// The number in the order of requests.
     var asked: Int64
-    /// Missions that have to be complete first.
+    /// Missions to complete first.
     var after: [MissionID]
     var state: MissionState = .ready
     var reason: MissionError?
@@ -37,7 +37,7 @@ struct MissionQueue: Sendable {
   enum Ending: Sendable, Equatable {
     case done
     case failed(MissionError)
-    /// The mission is paused with its fetched parts until the user resumes it.
+    /// The mission is paused with the fetched parts until the user resumes it.
     case rests(MissionError)
     /// The mission was stopped by an effect.
     case stopped
@@ -45,18 +45,18 @@ struct MissionQueue: Sendable {
 
   enum Effect: Sendable, Equatable {
     case start(MissionID)
-    /// The mission's work has to end now; ``Event/ended(_:_:)`` follows.
+    /// The mission's work must end now; ``Event/ended(_:_:)`` follows.
     case stop(MissionID)
     /// The state has changed; the caller stores it and notifies observers.
     case changed(MissionID, MissionState, MissionError?)
   }
 
-  /// The number of missions that are fetched at once.
+  /// The most missions fetched at once.
   let limit: Int
   private var entries: [MissionID: Entry] = [:]
-  /// Missions that have started and not ended.
+  /// Started missions, until their end.
   private var running: Set<MissionID> = []
-  /// The running missions that wait for a connection: they delay no other.
+  /// Running missions waiting for a connection: they delay no other.
   private var stalled: Set<MissionID> = []
   private var there: Set<MissionID> = []
 
@@ -68,7 +68,7 @@ struct MissionQueue: Sendable {
   /// The entry of a mission.
   subscript(id: MissionID) -> Entry? { entries[id] }
 
-  /// Whether no mission runs, and none will without another event.
+  /// True if no mission runs, and none will without another event.
   var isIdle: Bool { running.isEmpty }
 
   mutating func handle(_ event: Event) -> [Effect] {
@@ -108,7 +108,7 @@ struct MissionQueue: Sendable {
     }
     entries[id] = entry
     there.remove(id)
-    // A mission that was under way when the last process ended begins again in its turn.
+    // A mission under way at the end of the last process begins again when its turn comes.
     let isResting = entry.state == .paused
     set(id, isResting ? .paused : .ready, isResting ? entry.reason : nil, &effects)
   }
@@ -195,7 +195,7 @@ struct MissionQueue: Sendable {
     return MissionError(.dependency, "it waits for itself: the missions form a cycle")
   }
 
-  /// Whether a mission's dependencies lead back to it.
+  /// Returns true if a mission's dependencies lead back to it.
   private func isInCircle(_ start: MissionID) -> Bool {
     var seen: Set<MissionID> = []
     var open = entries[start]?.after ?? []

@@ -2,16 +2,15 @@ import FerryProtocol
 
 /// The missions of a request: those to fetch, with those that come first.
 enum MissionRequest {
-  /// Returns the missions to fetch, in an order in which dependencies come first, except in
-  /// circles.
+  /// Returns the missions to fetch, dependencies first, except in circles.
   ///
   /// A requested mission is fetched in the catalogue's version; for a dependency any version will
   /// do.
   ///
   /// - Parameters:
   ///   - here: complete versions in use.
-  ///   - isPartial: whether to leave missions that can never start to the queue, which fails them
-  ///     with the reason and continues with the others. Otherwise such a mission fails the whole
+  ///   - isPartial: true to leave missions that can never start to the queue: it fails them with
+  ///     the reason and continues with the others. Otherwise such a mission fails the whole
   ///     request.
   static func plan(
     _ ids: [MissionID], catalogue: [MissionID: MissionRecord],
@@ -19,7 +18,7 @@ enum MissionRequest {
   ) throws(MissionError) -> [MissionRecord] {
     var order: [MissionRecord] = []
     var seen: Set<MissionID> = []
-    // The missions to visit, the next one last; each occurs twice, before and after its
+    // The missions to visit, the next one last; each occurs twice, before and after the
     // dependencies.
     var open: [(id: MissionID, parent: MissionID?, isAfter: Bool)] =
       ids.reversed().map { ($0, nil, false) }

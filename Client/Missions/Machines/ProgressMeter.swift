@@ -4,12 +4,12 @@ import FerryProtocol
 public struct MissionProgress: Sendable, Equatable {
   public var id: MissionID
   public var version: Int64
-  /// The bytes that are here. The number never exceeds ``bytesTotal``. It goes back only if an item of
-  /// a mission of the app's own becomes smaller or is cancelled.
+  /// The local bytes. The number never exceeds ``bytesTotal``. It goes back only if an item of a
+  /// mission of the app's own becomes smaller or is cancelled.
   public var bytesDone: Int64
   /// The bytes of all items, as far as their sizes are known.
   public var bytesTotal: Int64
-  /// Whether the sizes of all items are known. They may not be for a mission of the app's own.
+  /// True if the sizes of all items are known. They may not be for a mission of the app's own.
   public var isTotalKnown = true
   public var itemsDone: Int64
   public var items: Int64
@@ -19,7 +19,7 @@ public struct MissionProgress: Sendable, Equatable {
   public var bytesPerSecond: Double?
   /// The time for the rest at this rate.
   public var timeLeft: Duration?
-  /// The items that are being fetched, in the manifest's order.
+  /// The items under way, in the manifest's order.
   public var underWay: [ItemProgress] = []
 
   /// The progress from 0 to 1: of the bytes, or of the items while a size is unknown.
@@ -57,7 +57,7 @@ struct ProgressMeter: Sendable {
   /// The highest progress reported so far.
   private var shown: Int64
   private var itemsShown: Int64
-  /// The bytes that ended items fetched.
+  /// The bytes fetched by ended items.
   private var fetched: Int64 = 0
   private var underWay: [Int: Item] = [:]
   private var meter = RateMeter()
@@ -65,8 +65,8 @@ struct ProgressMeter: Sendable {
   /// Creates a meter.
   ///
   /// - Parameters:
-  ///   - bytesShown: The bytes that an earlier process has reported.
-  ///   - itemsShown: The items that an earlier process has reported.
+  ///   - bytesShown: The bytes reported by an earlier process.
+  ///   - itemsShown: The items reported by an earlier process.
   init(_ manifest: MissionManifest, bytesShown: Int64 = 0, itemsShown: Int64 = 0) {
     shown = bytesShown
     self.itemsShown = itemsShown
@@ -76,13 +76,13 @@ struct ProgressMeter: Sendable {
     items = Int64(manifest.items.count)
   }
 
-  /// Begins an item. `sharers`: the number of items with its content, itself included.
+  /// Begins an item. `sharers`: the number of items with this content, this one included.
   mutating func begin(_ place: Int, _ item: MissionItem, sharers: Int) {
     underWay[place] = Item(path: item.path, size: item.size, weight: Int64(sharers))
   }
 
-  /// Notes the progress of an item's download. It may go back if a file has to be fetched again;
-  /// the reported progress does not.
+  /// Stores the progress of an item's download. It may go back if a file must be fetched again; the
+  /// reported progress does not.
   mutating func update(_ place: Int, _ progress: DownloadProgress, at now: Duration) {
     guard var item = underWay[place] else { return }
     item.done = min(max(progress.bytesDone, 0), item.size)
@@ -91,13 +91,13 @@ struct ProgressMeter: Sendable {
     mark(now)
   }
 
-  /// Ends a failed attempt: its fetched bytes count, and the next one begins at 0.
+  /// Ends a failed attempt: the fetched bytes count, and the next one begins at 0.
   mutating func attemptEnded(_ place: Int) {
     fetched += underWay[place]?.fetched ?? 0
     underWay[place]?.fetched = 0
   }
 
-  /// Notes that an item's content is complete, and with it all items of the same content.
+  /// Records that an item's content is complete, and with it all items of the same content.
   mutating func finish(_ place: Int, at now: Duration) {
     guard let item = underWay.removeValue(forKey: place) else { return }
     done += item.size * item.weight

@@ -5,14 +5,14 @@ struct RateMeter: Sendable {
     var amount: Int64
   }
 
-  /// The time over which the rate is measured.
+  /// The time window of the measured rate.
   private static let window: Duration = .seconds(5)
   /// The least time for a rate.
   private static let windowMin: Duration = .milliseconds(500)
 
   private var marks: [Mark] = []
 
-  /// Notes the amount each tenth of a second at most, and removes marks outside of the window.
+  /// Stores the amount each tenth of a second at most, and removes marks outside of the window.
   mutating func mark(_ amount: Int64, at now: Duration) {
     if let last = marks.last, now - last.at < .milliseconds(100) { return }
     marks.append(Mark(at: now, amount: amount))

@@ -5,20 +5,20 @@ import FerryProtocol
 struct SpacePlan: Sendable {
   /// The bytes that always stay free.
   let margin: Int64
-  /// The bytes that each current mission has still to write, by content.
+  /// The bytes still to write for each current mission, by content.
   private var missing: [MissionID: [ContentHash: Int64]] = [:]
 
   init(margin: Int64 = 64 << 20) { self.margin = margin }
 
   /// A lack of space for a mission.
   struct Shortage: Error, Equatable {
-    /// The bytes that all missions have still to write, the margin included.
+    /// The bytes still to write for all missions, the margin included.
     var needed: Int64
     /// The free bytes.
     var free: Int64
   }
 
-  /// The bytes that all missions have still to write; shared content counts once.
+  /// The bytes still to write for all missions; shared content counts once.
   var reserved: Int64 {
     var largest: [ContentHash: Int64] = [:]
     for contents in missing.values {
@@ -27,10 +27,10 @@ struct SpacePlan: Sendable {
     return largest.values.reduce(0, &+)
   }
 
-  /// Reserves the bytes that a mission has still to write; throws if they exceed the free space.
+  /// Reserves the bytes still to write for a mission; throws if they exceed the free space.
   ///
-  /// - Parameter extra: further bytes that it needs temporarily, such as those of a file that is
-  ///   sealed into another.
+  /// - Parameter extra: further bytes, needed temporarily, such as those of a file sealed into
+  ///   another.
   mutating func reserve(
     _ contents: [ContentHash: Int64], for id: MissionID, free: Int64, extra: Int64 = 0
   ) throws(Shortage) {
@@ -43,13 +43,13 @@ struct SpacePlan: Sendable {
     }
   }
 
-  /// Notes the missing bytes of a content; written bytes are no longer reserved.
+  /// Stores the missing bytes of a content; written bytes are no longer reserved.
   mutating func wrote(_ hash: ContentHash, missing bytes: Int64) {
     for id in Array(missing.keys) where missing[id]?[hash] != nil {
       missing[id]?[hash] = max(0, bytes)
     }
   }
 
-  /// Releases the space of a mission that has ended or is paused.
+  /// Releases the space of an ended or paused mission.
   mutating func release(_ id: MissionID) { missing[id] = nil }
 }

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// An event of a manager for its observers.
+/// An event of a manager for observers.
 public enum MissionEvent: Sendable, Equatable {
   /// A mission has a new state, with the reason.
   case changed(MissionID, MissionState, MissionError?)
@@ -15,7 +15,7 @@ public enum MissionEvent: Sendable, Equatable {
 
 /// Sends events to any number of listeners.
 final class EventHub: Sendable {
-  /// The most events that wait for a slow listener; the oldest ones are dropped.
+  /// The most events waiting for a slow listener; the oldest ones are dropped.
   private static let buffered = 10_000
 
   private struct State {
@@ -54,14 +54,14 @@ final class EventHub: Sendable {
   }
 }
 
-/// The progress of a mission, updated by its downloads from any thread.
+/// The progress of a mission, updated by downloads from any thread.
 final class ProgressBoard: Sendable {
   private let meter: Mutex<ProgressMeter>
   private let clock: @Sendable () -> Duration
 
   /// Creates the progress of a mission.
   ///
-  /// - Parameter row: has the progress that an earlier process has reported.
+  /// - Parameter row: has the progress reported by an earlier process.
   init(_ manifest: MissionManifest, _ row: MissionRow, clock: @escaping @Sendable () -> Duration) {
     meter = Mutex(
       ProgressMeter(manifest, bytesShown: row.bytesDone, itemsShown: row.itemsDone))

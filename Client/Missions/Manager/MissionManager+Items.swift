@@ -92,8 +92,8 @@ extension MissionManager {
       path: files.plainPath(of: item.hash))
   }
 
-  /// Returns complete content that is here, or `nil`. Content that this mission has written to the
-  /// disk is trusted; all other content is read again. Damaged content is removed.
+  /// Returns complete local content, or `nil`. Content written to the disk by this mission is
+  /// trusted; all other content is read again. Damaged content is removed.
   private func intact(
     _ content: StoredContent, since askedAt: Int64
   ) async throws(MissionError) -> ObjectRow? {
@@ -108,7 +108,7 @@ extension MissionManager {
     return nil
   }
 
-  /// Copies chunks from sealed content, which the downloader cannot read.
+  /// Copies chunks from sealed content; the downloader cannot read it.
   private func reuseSealed(_ item: MissionItem, _ chunkSize: Int64) async throws(MissionError) {
     var map =
       try await store.chunkMap(of: item.hash, chunkCount: item.chunks.count)
@@ -126,7 +126,7 @@ extension MissionManager {
 
   /// Fetches the file with a hash.
   ///
-  /// - Parameter isPatient: whether to retry without end while there is no connection.
+  /// - Parameter isPatient: true to retry without end while there is no connection.
   func transfer(
     _ job: DownloadJob, _ hash: ContentHash, of id: MissionID, item: String?, place: Int?,
     isPatient: Bool = true
@@ -145,7 +145,7 @@ extension MissionManager {
       await stall(id, MissionError(failure, of: source), item)
     }
     let board = runs[id]?.board
-    // The failures since the file last grew. A server that breaks off at the same byte each time
+    // The failures since the file last grew. A server that always breaks off at the same byte
     // fails, although it sends something.
     var failures = 0
     var highest: Int64 = 0
@@ -178,7 +178,7 @@ extension MissionManager {
     }
   }
 
-  /// Notes that a mission's download has stalled.
+  /// Records that a mission's download has stalled.
   private func stall(_ id: MissionID, _ reason: MissionError, _ item: String?) async {
     let fetched = runs[id]?.board?.progress().bytesFetched ?? 0
     runs[id]?.stalledAt = fetched

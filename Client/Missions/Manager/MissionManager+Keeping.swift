@@ -23,7 +23,7 @@ extension MissionManager {
     return statuses
   }
 
-  /// Notes whether another process fetches a mission, or whether its process has ended.
+  /// Records that another process fetches a mission, or that the process has ended.
   private func markOwner(whoIsAt status: inout MissionStatus) {
     guard status.state == .downloading else { return }
     if let reason = queue[status.id]?.reason, reason.kind == .busy { status.reason = reason }
@@ -31,7 +31,7 @@ extension MissionManager {
       let lock = try? files.lock(.mission(status.id))
     else { return }
     lock.release()
-    // The reason for which an earlier process waited ended with it.
+    // The reason for an earlier process's wait ended with it.
     (status.isInterrupted, status.reason) = (true, nil)
   }
 
@@ -45,7 +45,7 @@ extension MissionManager {
     return status
   }
 
-  /// Returns whether a complete version is here.
+  /// Returns true if a complete version is here.
   public func isDownloaded(_ id: MissionID) async throws(MissionError) -> Bool {
     try await store.missions().contains { $0.record.id == id && $0.isActive }
   }
@@ -87,7 +87,7 @@ extension MissionManager {
     return try await files.open(content, partSize: size, parts: chunks)
   }
 
-  /// Returns the content that a mission has for this address; `nil` if there is none (SPEC.md §21).
+  /// Returns a mission's content for this address; `nil` if there is none (SPEC.md §21).
   public func item(for url: String) async throws(MissionError) -> PinnedItem? {
     guard let file = try await store.file(url: url) else { return nil }
     let content = try await open(file.content)
@@ -99,8 +99,8 @@ extension MissionManager {
   /// Returns the trusted public keys of manifests; none before the first mission.
   public func signers() async throws(MissionError) -> [[UInt8]] { try await trusted() }
 
-  /// Trusts this key and no other: 32 bytes of Ed25519. Missions that are paused because of another
-  /// key continue.
+  /// Trusts this key and no other: 32 bytes of Ed25519. Missions paused because of another key
+  /// continue.
   public func trust(_ signer: [UInt8]) async throws(MissionError) {
     guard signer.count == 32 else {
       throw MissionError(.wrongKey, "a public key of Ed25519 has 32 bytes")
@@ -116,7 +116,7 @@ extension MissionManager {
   /// Reads the whole version in use again (SPEC.md §21).
   ///
   /// - Parameters:
-  ///   - isRepaired: whether to fetch damaged content again.
+  ///   - isRepaired: true to fetch damaged content again.
   ///   - watching: receives the number of bytes read so far and, before any download, the damage.
   /// - Throws: errors of the download, ``MissionError/Kind/offline`` at once if there is no
   ///   connection; the version in use stays unchanged.
@@ -164,7 +164,7 @@ extension MissionManager {
     return report
   }
 
-  /// Keeps the damage as the version's reason, so that a download repairs it; or removes it.
+  /// Stores the damage as the version's reason, for a download to repair it; or removes it.
   private func record(
     _ report: MissionVerification, of row: MissionRow
   ) async throws(MissionError) {
@@ -177,8 +177,7 @@ extension MissionManager {
 
   // MARK: Removing
 
-  /// Removes a mission with all its versions, and ends its download. Content of other missions
-  /// stays.
+  /// Removes a mission with all versions, and ends the download. Content of other missions stays.
   ///
   /// - Throws: ``MissionError/Kind/busy`` while another process fetches it;
   ///   ``MissionError/Kind/notFound``.
@@ -204,7 +203,7 @@ extension MissionManager {
     hub.notify(.removed(id))
   }
 
-  /// Removes a version's rows and then its files.
+  /// Removes a version's rows and then the files.
   func remove(
     _ version: MissionVersion, ending: MissionEnding? = nil
   ) async throws(MissionError) {
@@ -222,8 +221,8 @@ extension MissionManager {
     }
   }
 
-  /// Removes the fetched parts of a version that failed or was cancelled (SPEC.md §21). If another
-  /// process fetches it, that process is notified.
+  /// Removes the fetched parts of a failed or cancelled version (SPEC.md §21). If another process
+  /// fetches it, this process is notified.
   func discard(
     _ row: MissionRow, as state: MissionState, _ reason: MissionError
   ) async {
@@ -241,7 +240,7 @@ extension MissionManager {
       try await remove(version, ending: ending)
       unwritten[version.mission] = nil
     } catch {
-      // Files that could not be removed are garbage, which the next process collects.
+      // Files left by a failed removal are garbage; the next process collects it.
       unwritten[version.mission] = (state, reason)
     }
   }
@@ -260,7 +259,7 @@ extension MissionManager {
     return row
   }
 
-  /// Returns the requested version that is not complete.
+  /// Returns the requested, incomplete version.
   func incomplete(_ id: MissionID) async throws(MissionError) -> MissionRow {
     let rows = try await store.missions().filter { $0.record.id == id }
     if let row = rows.last(where: { !$0.isComplete }) { return row }
@@ -283,16 +282,16 @@ extension MissionManager {
 /// The result of a check of a mission.
 public struct MissionVerification: Sendable, Equatable {
   public var version: Int64
-  /// The bytes that were read.
+  /// The bytes read.
   public var bytes: Int64 = 0
-  /// Items whose content is missing or damaged.
+  /// Items with missing or damaged content.
   public var damaged: [String] = []
   /// How the folder differs from the manifest.
   public var fault: MissionError?
-  /// Whether all of that is repaired.
+  /// True if all damage is repaired.
   public var isRepaired = false
 
-  /// Whether the check found no damage.
+  /// True if the check found no damage.
   public var isIntact: Bool { damaged.isEmpty && fault == nil }
 }
 

@@ -2,7 +2,7 @@ import FerryFiles
 import FerryProtocol
 import Synchronization
 
-/// The work on one mission, from its row until it is in use.
+/// The work on one mission, from the row until it is in use.
 extension MissionManager {
   /// The interval between checks of another process's work on a mission.
   static let watchPause: Duration = .milliseconds(100)
@@ -55,7 +55,7 @@ extension MissionManager {
   }
 
   /// Waits for the mission's lock. While another process has it, that process fetches and this one
-  /// observes; if the other one dies, this one takes over.
+  /// observes; if the other one dies, this one continues the work.
   private func acquire(_ version: MissionVersion) async throws(MissionError) -> Turn {
     var isStalled = false
     while true {
@@ -81,7 +81,7 @@ extension MissionManager {
     }
   }
 
-  /// Returns the result of a mission that another process removed.
+  /// Returns the result of a mission removed by another process.
   private func elsewhere(
     _ version: MissionVersion
   ) async throws(MissionError) -> MissionQueue.Ending {
@@ -89,8 +89,8 @@ extension MissionManager {
     return .failed(ending?.reason ?? MissionError(.cancelled, "it was removed meanwhile"))
   }
 
-  /// Reports the progress of a mission, and follows changes that another process wrote into its
-  /// row.
+  /// Reports the progress of a mission, and applies changes written into its row by another
+  /// process.
   private func watch(_ version: MissionVersion) async {
     let id = version.mission
     var (seen, reported): (Int64?, MissionProgress?) = (nil, nil)
@@ -121,7 +121,7 @@ extension MissionManager {
     }
   }
 
-  /// Reports the progress of a mission. It is stored first, so that no later process reports less.
+  /// Reports the progress of a mission. It is stored first, so no later process reports less.
   private func report(
     _ progress: MissionProgress, after last: MissionProgress?, of version: MissionVersion
   ) async {
@@ -129,11 +129,11 @@ extension MissionManager {
       try? await store.setProgress(
         bytesDone: progress.bytesDone, itemsDone: progress.itemsDone, of: version)
     }
-    // It may have ended meanwhile, with an event of its own.
+    // It may have ended meanwhile, with a separate event.
     if !Task.isCancelled { hub.notify(.progress(progress)) }
   }
 
-  /// Follows the changes that another process wrote into a row: `nil` if another version replaced
+  /// Applies the changes written into a row by another process: `nil` if another version replaced
   /// it.
   private func obey(_ row: MissionRow?, _ version: MissionVersion) async {
     guard let state = row?.state else { return await handle(.cancel(version.mission)) }
@@ -187,7 +187,8 @@ extension MissionManager {
     return try await store.signers()
   }
 
-  /// Ensures that there is space for all missing content, beside the needs of other missions.
+  /// Reserves space for all missing content, beside the needs of other missions; throws if there is
+  /// too little.
   private func reserve(
     _ manifest: MissionManifest, as version: MissionVersion
   ) async throws(MissionError) {
@@ -201,7 +202,7 @@ extension MissionManager {
       }
       missing[item.hash] = max(0, item.size - Int64(map.present) * manifest.chunkSize)
     }
-    // Content is sealed into a second file, which replaces the first.
+    // Content is sealed into a second file; it replaces the first.
     let largest = manifest.items.map(\.size).sorted(by: >).prefix(options.itemsAtOnce)
     let extra = files.isSealed ? largest.reduce(0, +) : 0
     let free = try await files.freeBytes()
@@ -215,7 +216,7 @@ extension MissionManager {
 
   // MARK: The end
 
-  /// Completes a mission with all its items: checks it, writes it to the disk, and puts it in use.
+  /// Completes a mission with all items: checks it, writes it to the disk, and puts it in use.
   private func activate(
     _ manifest: MissionManifest, as version: MissionVersion
   ) async throws(MissionError) {
@@ -243,7 +244,7 @@ extension MissionManager {
 
   // MARK: Small things
 
-  /// Waits for a content's lock: its owner fetches the same content.
+  /// Waits for a content's lock: the owner fetches the same content.
   func contentLock(_ hash: ContentHash) async throws(MissionError) -> FileLock {
     while true {
       if let lock = try files.lock(.content(hash)) { return lock }
@@ -263,7 +264,7 @@ extension MissionManager {
 }
 
 extension BundlePlan {
-  /// Creates the folder's plan for a manifest's version, by its name on this device.
+  /// Creates the folder's plan for a manifest's version, by the local name.
   init(_ manifest: MissionManifest, as version: MissionVersion) {
     self.init(
       mission: version.mission, version: version.version,
@@ -274,7 +275,7 @@ extension BundlePlan {
 }
 
 extension MissionProgress {
-  /// Creates the progress of a mission that another process fetches.
+  /// Creates the progress of a mission fetched by another process.
   fileprivate init(_ row: MissionRow) {
     self.init(
       id: row.record.id, version: row.record.version, bytesDone: row.bytesDone,

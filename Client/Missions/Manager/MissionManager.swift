@@ -1,12 +1,11 @@
 import FerryProtocol
 
-/// Downloads missions, checks them, keeps them and puts them in use (SPEC.md §21). It uses the file
-/// store, the mission store and the downloader.
+/// Downloads missions, checks them, stores them and puts them in use (SPEC.md §21). It uses the
+/// file store, the mission store and the downloader.
 ///
-/// Each mission is complete or absent. `path(_:)` is the folder of a complete version, and
-/// changes only when another one is complete. However this process ends, ``restore()`` continues
-/// its work. Any number of processes may manage the same missions; no mission is fetched by two of
-/// them.
+/// Each mission is complete or absent. `path(_:)` is the folder of a complete version, and changes
+/// only when another one is complete. However this process ends, ``restore()`` continues the work.
+/// Any number of processes may manage the same missions; no mission is fetched by two of them.
 public actor MissionManager {
   /// The files of the content.
   public nonisolated let files: any MissionFiles
@@ -19,30 +18,30 @@ public actor MissionManager {
 
   var queue: MissionQueue
   var space: SpacePlan
-  /// Missions that this manager fetches now.
+  /// Missions under way in this manager.
   var runs: [MissionID: Run] = [:]
-  /// The version that is being fetched of each mission in the queue.
+  /// The version to fetch, for each mission in the queue.
   var versions: [MissionID: MissionVersion] = [:]
-  /// The states of missions whose rows could not be written.
+  /// The states of missions with unwritten rows, after a failed write.
   var unwritten: [MissionID: (MissionState, MissionError?)] = [:]
   private var isClosed = false
   private var isSuspended = false
-  /// Effects of the queue that are not executed yet.
+  /// Pending effects of the queue.
   private var effects: [MissionQueue.Effect] = []
   private var isCarryingOut = false
   private var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
   /// The number of waits so far.
   private(set) var waiterCount = 0
 
-  /// A mission that this manager fetches.
+  /// A mission under way in this manager.
   struct Run {
     var task: Task<Void, Never>
     var board: ProgressBoard?
-    /// The bytes received when it lost its connection.
+    /// The bytes received until the connection was lost.
     var stalledAt: Int64?
   }
 
-  /// Opens a manager over its parts. It fetches nothing without a call.
+  /// Opens a manager over the given parts. It fetches nothing without a call.
   ///
   /// - Throws: ``MissionError/Kind/wrongKey`` if the stored content needs another key, a key is
   ///   missing, or the stored content is not sealed and `files` has a key.
@@ -92,7 +91,7 @@ public actor MissionManager {
   // MARK: Downloading
 
   /// Continues the work of the last process, and removes unneeded files (SPEC.md §21). Returns the
-  /// missions that are in the queue now.
+  /// missions now in the queue.
   @discardableResult
   public func restore() async throws(MissionError) -> [MissionID] {
     await whileSuspended()
@@ -121,8 +120,8 @@ public actor MissionManager {
   /// Requests missions in the catalogue's versions, with those that come first (SPEC.md §21).
   ///
   /// Returns as soon as they are in the queue; `waitUntilIdle(_:)` waits for the end. A paused
-  /// mission continues; a mission that is here already stays unchanged, but for damage that
-  /// `verify(_:)` found: it is repaired.
+  /// mission continues. A mission already on this device stays unchanged, except for damage found
+  /// by `verify(_:)`: it is repaired.
   ///
   /// - Throws: ``MissionError/Kind/notFound``, ``MissionError/Kind/dependency``; then none is
   ///   requested.
@@ -130,8 +129,8 @@ public actor MissionManager {
     try await download(ids, isPartial: false)
   }
 
-  /// Requests missions as `download(_:)` does, but a mission whose dependency does not exist
-  /// fails alone, with the reason.
+  /// Requests missions as `download(_:)` does, but a mission with a missing dependency fails alone,
+  /// with the reason.
   public func downloadPartly(_ ids: [MissionID]) async throws(MissionError) {
     try await download(ids, isPartial: true)
   }
@@ -154,7 +153,7 @@ public actor MissionManager {
     }
     var entries: [MissionQueue.Entry] = []
     for record in wanted {
-      // Already under way, perhaps in an earlier version: that one ends first.
+      // Already under way, perhaps in an earlier version: the earlier one ends first.
       if let entry = queue[record.id], runs[record.id] != nil {
         entries.append(entry)
         continue
@@ -167,12 +166,12 @@ public actor MissionManager {
     // Paused missions are requested as well.
     for entry in entries where queue[entry.id]?.state == .paused { await handle(.resume(entry.id)) }
     for id in damaged where !wanted.contains(where: { $0.id == id }) {
-      // Its state keeps the reason if it cannot be repaired; the others go on.
+      // The state keeps the reason if the repair fails; the others continue.
       _ = try? await verify(id, repairing: true)
     }
   }
 
-  /// Pauses a mission and keeps its fetched parts (SPEC.md §21). Also if another process fetches
+  /// Pauses a mission and keeps the fetched parts (SPEC.md §21). Also if another process fetches
   /// it.
   public func pause(_ id: MissionID) async throws(MissionError) {
     await whileSuspended()
@@ -189,7 +188,7 @@ public actor MissionManager {
     var row = try await incomplete(id)
     row.state = .ready
     versions[id] = row.version
-    // Its dependencies continue with it, or are here already.
+    // The dependencies continue with it, or are here already.
     for other in try await store.missions() where row.record.after.contains(other.record.id) {
       if other.isActive { await handle(.alreadyComplete(other.record.id)) }
       if !other.isComplete, queue[other.record.id] == nil { try await resume(other.record.id) }
@@ -197,7 +196,7 @@ public actor MissionManager {
     await handle(.asked([MissionQueue.Entry(row)]))
   }
 
-  /// Cancels the download of a mission and removes its fetched parts. A version in use stays.
+  /// Cancels the download of a mission and removes the fetched parts. A version in use stays.
   public func cancel(_ id: MissionID) async throws(MissionError) {
     await whileSuspended()
     if let state = queue[id]?.state, !state.isFinal { return await handle(.cancel(id)) }
@@ -206,8 +205,8 @@ public actor MissionManager {
     hub.notify(.changed(id, .cancelled, nil))
   }
 
-  /// Waits until none of these missions is being fetched, nor will be without another call. Returns
-  /// their states. A mission that waits for a connection counts as being fetched.
+  /// Waits until none of these missions is under way, nor will be without another call. Returns
+  /// their states. A mission waiting for a connection counts as under way.
   public func waitUntilIdle(_ ids: [MissionID]) async throws(MissionError) -> [MissionStatus] {
     while !ids.allSatisfy(isIdle) {
       await change()
@@ -221,19 +220,19 @@ public actor MissionManager {
   /// Returns a stream of all events from now on (SPEC.md §21).
   public nonisolated func events() -> AsyncStream<MissionEvent> { hub.listen() }
 
-  /// Stops all work and waits for its end. Another manager's ``restore()`` continues it; this
-  /// manager cannot be used any more.
+  /// Stops all work and returns after the end of it. Another manager's ``restore()`` continues it;
+  /// this manager cannot be used any more.
   public func close() async {
     isClosed = true
     for run in runs.values { run.task.cancel() }
     wake()
-    // An interrupted caller closes, too: its cancellation must not end the wait, or it would spin.
+    // An interrupted caller closes, too: a cancellation must not end the wait, or it would spin.
     while !runs.isEmpty { await nextChange() }
     hub.end()
   }
 
-  /// Stops all work for a while and waits for its end, so that this process holds no lock of the missions' files.
-  /// Until ``resume()``, calls that change missions wait.
+  /// Stops all work for a while and returns after the end of it. Then this process holds no lock of
+  /// the missions' files. Until ``resume()``, calls that change missions wait.
   public func suspend() async {
     guard !isClosed, !isSuspended else { return }
     isSuspended = true
@@ -241,7 +240,8 @@ public actor MissionManager {
     while !runs.isEmpty { await nextChange() }
   }
 
-  /// Continues the work of a suspended manager, as ``restore()`` continues that of another process.
+  /// Continues the work of a suspended manager, as ``restore()`` continues the work of another
+  /// process.
   public func resume() async {
     guard !isClosed, isSuspended else { return }
     while !runs.isEmpty { await nextChange() }
@@ -278,7 +278,7 @@ public actor MissionManager {
       if isClosed || isSuspended { return }
       let task = Task(executorPreference: surroundings.executor) { await self.run(id) }
       runs[id] = Run(task: task)
-      // Stopped before its start: there was no task to cancel.
+      // Stopped before the start: there was no task to cancel.
       if queue[id]?.state != .downloading { task.cancel() }
     case .stop: break
     case .changed(let id, let state, let reason):
@@ -287,7 +287,7 @@ public actor MissionManager {
     }
   }
 
-  /// Stores the state of a mission. If it ended without success, its files are removed once no
+  /// Stores the state of a mission. If it ended without success, the files are removed once no
   /// process works on it.
   private func store(_ state: MissionState, _ reason: MissionError?, of id: MissionID) async {
     guard let version = versions[id] else { return }
@@ -337,7 +337,8 @@ public actor MissionManager {
     return state.isFinal || state == .paused || queue.isIdle
   }
 
-  /// Waits for a cancelled run, which removes its files at its end; a new request comes after that.
+  /// Waits for the end of a cancelled run and the removal of its files; a new request comes after
+  /// that.
   private func waitIfCancelled(_ id: MissionID) async {
     while runs[id] != nil, queue[id]?.state == .cancelled, !Task.isCancelled { await change() }
   }

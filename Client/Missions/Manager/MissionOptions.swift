@@ -4,11 +4,11 @@ import Foundation
 
 /// The options of a manager.
 public struct MissionOptions: Sendable {
-  /// The number of missions that are fetched at once.
+  /// The most missions fetched at once.
   public var missionsAtOnce = 1
-  /// The number of items of a mission that are fetched at once.
+  /// The most items of a mission fetched at once.
   public var itemsAtOnce = 4
-  /// The number of versions of a mission that are kept, the one in use included.
+  /// The number of versions kept of a mission, the one in use included.
   public var versionsKept = 2
   /// Bytes of the disk that stay free.
   public var spaceMargin: Int64 = 64 << 20
@@ -16,9 +16,9 @@ public struct MissionOptions: Sendable {
   public var signer: [UInt8]?
   /// The longest silence of a server before the request is repeated.
   public var silence: Duration = .seconds(30)
-  /// Whether content of published missions may come from private, loopback and link-local addresses
-  /// other than the server's own. A publisher could otherwise make this device request services of
-  /// its own network.
+  /// True if content of published missions may come from private, loopback and link-local addresses
+  /// other than the server's own. A publisher could otherwise make this device request services in
+  /// the device's network.
   public var allowsPrivateAddresses = false
   /// Pauses between attempts while there is no connection; the attempts never run out.
   public var pauses = RetryPolicy(delayBase: .seconds(1), delayMax: .seconds(30), attemptsMax: nil)
@@ -26,7 +26,7 @@ public struct MissionOptions: Sendable {
   public init() {}
 }
 
-/// The services of the machine that a manager uses; tests replace them.
+/// The services of the machine for a manager; tests replace them.
 package struct MissionSurroundings: Sendable {
   /// The wall clock, milliseconds since 1970. May jump.
   package var wallClock: @Sendable () -> Int64

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// A composed mission on this device: the app's description, and its manifest once all items are
+/// A composed mission on this device: the app's description, and the manifest once all items are
 /// here.
 struct Draft: Sendable, Equatable {
   /// The steps of a draft.
@@ -30,12 +30,12 @@ struct Draft: Sendable, Equatable {
   var reason: MissionError?
   /// The manifest's document.
   var manifest: [UInt8]?
-  /// A proof of the key that encrypts its content.
+  /// A proof of the content's encryption key.
   var seal: [UInt8]
   /// The time of addition, in milliseconds since 1970.
   var at: Int64
 
-  /// Whether the draft is neither done nor failed nor cancelled.
+  /// True if the draft is neither done nor failed nor cancelled.
   var isOpen: Bool { step == .fetching || step == .composed }
 
   /// Returns the name of an item's download.

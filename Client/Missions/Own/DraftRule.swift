@@ -25,8 +25,8 @@ struct DraftRule: Sendable {
       if item.sizeMax < 0 { return "item \(item.path): the largest size is negative" }
       if let size = item.size, size < 0 { return "item \(item.path): its size is negative" }
     }
-    // Sizes and hashes are unknown yet: any will do. All addresses are checked, also those that the
-    // manifest will not contain.
+    // Sizes and hashes are unknown yet: any will do. All addresses are checked, also those missing
+    // from the later manifest.
     let hash = ContentHash(SHA256.digest(of: [UInt8]()))
     let items = document.items.compactMap { item in
       hash.map { MissionItem(item, size: 0, hash: $0, url: item.request.url) }

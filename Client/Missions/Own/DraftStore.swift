@@ -66,7 +66,7 @@ final class DraftStore: Sendable {
     }
   }
 
-  /// Adds a draft. Returns it with its number.
+  /// Adds a draft. Returns it with the new number.
   func add(_ draft: Draft) async throws(MissionError) -> Draft {
     try await write { connection in
       let document = Array(try JSONEncoder().encode(draft.document))
@@ -79,7 +79,7 @@ final class DraftStore: Sendable {
     }
   }
 
-  /// Stores the step of a draft with its reason.
+  /// Stores the step of a draft with the reason.
   func set(
     _ step: Draft.Step, _ reason: MissionError?, of number: Int64
   ) async throws(MissionError) {
@@ -90,7 +90,7 @@ final class DraftStore: Sendable {
     }
   }
 
-  /// Stores the manifest of a draft whose items are all here, unless it has ended meanwhile.
+  /// Stores the manifest of a draft after all items are here, unless it has ended meanwhile.
   func compose(_ number: Int64, manifest: [UInt8]) async throws(MissionError) {
     try await write { connection in
       try connection.run(

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Foundation
 
-/// A mission that the app composes from its own models. Its items come from any server.
+/// A mission composed by the app from models of the app. The items come from any server.
 ///
 /// ```swift
 /// let course = OwnMission(
@@ -54,20 +54,20 @@ public struct OwnItem: Sendable, Equatable {
   public var kind: MissionItemKind
   /// RFC 6838, such as `video/mp4`.
   public var mediaType: String
-  /// The request whose answer is the item.
+  /// The request with the item as the answer.
   public var request: ContentRequest
-  /// Whether the answer has to be JSON.
+  /// True if the answer must be JSON.
   public var isJSON: Bool
   /// The size in bytes, if it is known.
   public var size: Int64?
   /// The SHA-256, if it is known.
   public var hash: ContentHash?
-  /// The largest size that is accepted, in bytes.
+  /// The largest accepted size, in bytes.
   public var sizeMax: Int64
   /// Paths of items that come first.
   public var after: [String]
 
-  /// Creates an item that is a file of any server.
+  /// Creates an item: a file of any server.
   public static func file(
     _ path: String, from url: String, kind: MissionItemKind = .file,
     mediaType: String = "application/octet-stream", headers: [String: String] = [:],
@@ -79,8 +79,8 @@ public struct OwnItem: Sendable, Equatable {
       hash: hash, sizeMax: sizeMax, after: after)
   }
 
-  /// Creates an item that is the answer to a request, such as a document that a service makes. The
-  /// device may send the request more than once.
+  /// Creates an item from the answer to a request, such as a document made by a service. The device
+  /// may send the request more than once.
   public static func file(
     _ path: String, of request: ContentRequest, kind: MissionItemKind = .file,
     mediaType: String = "application/octet-stream", size: Int64? = nil, hash: ContentHash? = nil,
@@ -91,10 +91,10 @@ public struct OwnItem: Sendable, Equatable {
       hash: hash, sizeMax: sizeMax, after: after)
   }
 
-  /// Creates an item that is the JSON result of a request. The device may send the request more than
+  /// Creates an item from the JSON result of a request. The device may send the request more than
   /// once.
   ///
-  /// - Parameter sizeMax: the largest result that is accepted, in bytes.
+  /// - Parameter sizeMax: the largest accepted result, in bytes.
   public static func result(
     _ path: String, of request: ContentRequest, sizeMax: Int64 = 16 << 20, after: [String] = []
   ) -> OwnItem {

@@ -2,7 +2,7 @@ import FerryProtocol
 
 /// The control of composed missions and of their items.
 extension OwnMissions {
-  /// Pauses a mission, and keeps its fetched parts.
+  /// Pauses a mission, and keeps the fetched parts.
   public func pause(_ id: String) async throws(MissionError) {
     let draft = try open(id)
     for (_, download) in await downloads(under: draft) where !download.state.isFinal {
@@ -15,7 +15,7 @@ extension OwnMissions {
     scheduleReport(draft.number)
   }
 
-  /// Resumes a paused mission with all of its items.
+  /// Resumes a paused mission with all items.
   public func resume(_ id: String) async throws(MissionError) {
     let draft = try open(id)
     for (_, download) in await downloads(under: draft) where download.state == .paused {
@@ -29,12 +29,12 @@ extension OwnMissions {
     scheduleReport(draft.number)
   }
 
-  /// Cancels a mission, and removes its fetched parts. A complete version stays.
+  /// Cancels a mission, and removes the fetched parts. A complete version stays.
   public func cancel(_ id: String) async throws(MissionError) {
     await end(try open(id), .cancelled, MissionError(.cancelled, "it was cancelled"))
   }
 
-  /// Removes a mission with its payload, and ends its download.
+  /// Removes a mission with the payload, and ends the download.
   public func remove(_ id: String) async throws(MissionError) {
     try checkOpen()
     let name = try Self.name(id)
@@ -53,9 +53,9 @@ extension OwnMissions {
     wake()
   }
 
-  /// Returns the download of one item of an unfinished mission, which can be observed, paused, resumed
-  /// and cancelled alone. The mission will not have a cancelled item; if another item comes after it,
-  /// the mission fails. Returns `nil` if there is no such item, or the mission is complete.
+  /// Returns the download of one item of an unfinished mission; it can be observed, paused, resumed
+  /// and cancelled alone. The mission will not have a cancelled item; if another item comes after
+  /// it, the mission fails. Returns `nil` if there is no such item, or the mission is complete.
   public func download(of path: String, in id: String) async throws(MissionError) -> Download? {
     try checkOpen()
     let name = try Self.name(id)
@@ -83,7 +83,7 @@ extension OwnMissions {
     throw MissionError(.cancelled, "the missions were closed")
   }
 
-  /// Stops all work and waits for its end. The next process continues it.
+  /// Stops all work and returns after the end of it. The next process continues it.
   public func close() async {
     guard !isClosed else { return }
     isClosed = true

@@ -3,8 +3,8 @@ import Foundation
 
 /// The list of composed missions, and their content.
 extension OwnMissions {
-  /// Returns all missions by name: those that are being fetched, are here, or ended without being
-  /// here. The sizes of unfinished ones are those that are known.
+  /// Returns all missions by name: those under way, here, or ended without being here. Unfinished
+  /// ones have the sizes known so far.
   public func list() async throws(MissionError) -> [MissionStatus] {
     let here = try await manager.list()
     var found: [MissionID: MissionStatus] = [:]
@@ -54,7 +54,7 @@ extension OwnMissions {
     return status
   }
 
-  /// Returns the progress of a mission by its items' downloads, with the items' places.
+  /// Returns the progress of a mission by the items' downloads, with the items' places.
   func progress(
     of draft: Draft, _ items: [(place: Int, download: Download)]
   ) -> MissionProgress {
@@ -68,7 +68,7 @@ extension OwnMissions {
     return progress
   }
 
-  /// Returns the state of a mission, by those of its items.
+  /// Returns the state of a mission, by the states of the items.
   func state(of draft: Draft) async -> MissionState {
     switch known[draft.number]?.step ?? draft.step {
     case .done: return .done
@@ -95,7 +95,7 @@ extension OwnMissions {
     of id: String, as type: Value.Type = Value.self
   ) async throws(MissionError) -> Value {
     let name = try Self.name(id)
-    // A version is in use shortly before its draft is done.
+    // A version is in use shortly before the draft is done.
     let active = try await manager.list().first { $0.id == name }?.activeVersion
     let all = known.values.filter { $0.id == name }.sorted { $0.number < $1.number }
     guard let bytes = (all.last { $0.number == active } ?? all.last)?.payload else {
@@ -116,7 +116,7 @@ extension OwnMissions {
     }
   }
 
-  /// Returns whether a complete version is here.
+  /// Returns true if a complete version is here.
   public func isDownloaded(_ id: String) async throws(MissionError) -> Bool {
     try await manager.isDownloaded(try Self.name(id))
   }
@@ -146,6 +146,6 @@ extension OwnMissions {
   }
 
   /// Returns a stream of all events from now on: changed states, fetched items, and the progress of
-  /// missions that are being fetched, a few times a second.
+  /// missions under way, a few times a second.
   public nonisolated func events() -> AsyncStream<MissionEvent> { hub.listen() }
 }

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Foundation
 
-/// The work on one composed mission, from its items until it is in use.
+/// The work on one composed mission, from the items until it is in use.
 extension OwnMissions {
   /// Fetches the items of a draft, composes it, and puts it in use.
   func work(_ number: Int64) async {
@@ -61,7 +61,7 @@ extension OwnMissions {
   /// The interval between two reports of a mission's progress.
   private static let watchPause: Duration = .milliseconds(250)
 
-  /// Reports the progress of a mission until its items are here.
+  /// Reports the progress of a mission until the items are here.
   private func watch(_ draft: Draft, _ items: [(place: Int, download: Download)]) async {
     var reported: MissionProgress?
     while !Task.isCancelled {
@@ -72,7 +72,7 @@ extension OwnMissions {
     }
   }
 
-  /// Reports the progress of a mission that is complete.
+  /// Reports the progress of a complete mission.
   private func reportComplete(_ draft: Draft) {
     let fetched = meters.removeValue(forKey: draft.number)?.fetched ?? 0
     guard let document = draft.manifest, let manifest = try? MissionManifest(decoding: document)
@@ -109,7 +109,7 @@ extension OwnMissions {
     if let composed = known[draft.number] { register(composed) }
   }
 
-  /// Reads a fetched item whole. A result has to be JSON.
+  /// Reads a fetched item whole. A result must be JSON.
   private static func check(
     _ file: StagedFile, _ item: OwnItem
   ) throws -> DraftRule.Fetched {
@@ -129,7 +129,7 @@ extension OwnMissions {
     return facts
   }
 
-  /// Lets the manager put a composed mission in use.
+  /// Puts a composed mission in use through the manager.
   private func activate(_ number: Int64) async throws(MissionError) {
     guard let draft = known[number] else { return }
     var former: Int64?
@@ -154,7 +154,7 @@ extension OwnMissions {
     scheduleReport(number)
   }
 
-  /// Ends a draft without success, and removes its fetched parts.
+  /// Ends a draft without success, and removes the fetched parts.
   func end(_ draft: Draft, _ step: Draft.Step, _ reason: MissionError) async {
     known[draft.number]?.step = step
     known[draft.number]?.reason = reason

@@ -4,11 +4,11 @@ import FerryNetworking
 import FerryProtocol
 import Foundation
 
-/// Missions that the app composes itself, of files of any server and of requests' results.
+/// Missions composed by the app, of files of any server and of requests' results.
 ///
-/// Like a published mission, each one is here whole or not at all. All items are fetched first. Then
-/// the device signs a manifest with their hashes, and a ``MissionManager`` checks all of it and puts
-/// it in use at once. One process at a time has the folder open.
+/// Like a published mission, each one is here whole or not at all. All items are fetched first.
+/// Then the device signs a manifest with their hashes, and a ``MissionManager`` checks all of it
+/// and puts it in use at once. One process at a time has the folder open.
 ///
 /// ```swift
 /// let missions = try await OwnMissions.open("/data/courses")
@@ -20,7 +20,7 @@ import Foundation
 public actor OwnMissions {
   /// The folder of the missions.
   public nonisolated let folder: String
-  /// The manager that keeps complete missions.
+  /// The manager of complete missions.
   package nonisolated let manager: MissionManager
   nonisolated let queue: DownloadQueue
   nonisolated let drafts: DraftStore
@@ -32,16 +32,16 @@ public actor OwnMissions {
   private let partialKey: [UInt8]?
   nonisolated let hub = EventHub()
 
-  /// The drafts that are not done, failed or cancelled, and those that ended, by number.
+  /// Drafts that are not done, failed or cancelled, and those that ended, by number.
   var known: [Int64: Draft] = [:]
   var runs: [Int64: Task<Void, Never>] = [:]
-  /// The meters of missions that are being fetched, by number.
+  /// The meters of missions under way, by number.
   var meters: [Int64: DraftMeter] = [:]
-  /// The downloads whose items are known to be here: of an earlier process, or reported.
+  /// The downloads of items known to be here: of an earlier process, or reported.
   private var told: Set<DownloadID> = []
   /// The last reported states.
   var reported: [MissionID: MissionState] = [:]
-  /// The drafts whose states may have changed since the last report.
+  /// The drafts with possibly changed states since the last report.
   private var noted: Set<Int64> = []
   private var isReporting = false
   var isClosed = false
@@ -53,10 +53,10 @@ public actor OwnMissions {
   ///
   /// - Parameters:
   ///   - options: `itemsAtOnce` limits the downloads of all missions together.
-  ///   - key: 32 bytes that encrypt content at rest. Names, addresses and payloads are not
+  ///   - key: 32 bytes; they encrypt content at rest. Names, addresses and payloads are not
   ///     encrypted.
   ///   - requests: sends requests; see ``ChunkedDownloader/requests(through:timeout:)``.
-  ///   - canonical: returns the form in which addresses are compared.
+  ///   - canonical: returns the form of addresses for comparisons.
   /// - Throws: ``MissionError/Kind/busy`` if another process has the folder open;
   ///   ``MissionError/Kind/wrongKey`` if the content has another key, or none.
   package static func open(
@@ -116,7 +116,7 @@ public actor OwnMissions {
     }
   }
 
-  /// Checks that the key is that of unfinished missions. The manager checks it for complete ones.
+  /// Throws if the key is not that of unfinished missions. The manager checks it for complete ones.
   private static func checkKey(
     of files: DiskFileStore, _ drafts: DraftStore
   ) async throws(MissionError) {
@@ -294,13 +294,13 @@ public actor OwnMissions {
     return draft
   }
 
-  /// Returns the downloads of a draft's items that are in the queue, with the items' places.
+  /// Returns the downloads of a draft's items in the queue, with the items' places.
   func downloads(under draft: Draft) async -> [(place: Int, download: Download)] {
     let found = await queue.downloads(draft.document.items.indices.map(draft.downloadID))
     return found.enumerated().compactMap { place, download in download.map { (place, $0) } }
   }
 
-  /// Reports an item that is here, once.
+  /// Reports a local item, once.
   func report(item place: Int, of draft: Draft) {
     guard told.insert(draft.downloadID(place)).inserted else { return }
     hub.notify(.item(draft.id, path: draft.document.items[place].path))

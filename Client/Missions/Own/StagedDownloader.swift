@@ -4,8 +4,8 @@ import FerryFiles
 import FerryProtocol
 import Synchronization
 
-/// Gives the mission manager the fetched items of composed missions, and fetches lost ones again
-/// from their own addresses.
+/// Returns the fetched items of composed missions to the mission manager, and fetches lost ones
+/// again from their own addresses.
 final class StagedDownloader: Downloader {
   /// The source of a content.
   enum Source: Sendable {
@@ -47,7 +47,7 @@ final class StagedDownloader: Downloader {
     return try await inner.download(job, progress: progress)
   }
 
-  /// Moves or copies a content to a job's file. Returns whether it is there.
+  /// Moves or copies a content to a job's file. Returns true if it is there.
   private static func place(
     _ source: Source, _ job: DownloadJob, _ hash: ContentHash
   ) throws(FileStoreError) -> Bool {

@@ -60,7 +60,7 @@ struct StagedFile: Sendable {
     try file.write(cipher.applied(to: bytes, at: 0), at: 0)
   }
 
-  /// Moves the content to another file, which may be encrypted in another way.
+  /// Moves the content to another file; it may be encrypted in another way.
   func move(to other: StagedFile) throws(FileStoreError) {
     if cipher == nil, other.cipher == nil {
       guard rename(path, other.path) == 0 else {
@@ -78,7 +78,7 @@ struct StagedFile: Sendable {
     try NamedFile.remove(path)
   }
 
-  /// The content from its start, block by block.
+  /// The content from the start, block by block.
   private struct Blocks: ~Copyable {
     let file: RandomAccessFile
     let cipher: PartialCipher?

@@ -3,9 +3,9 @@ import Foundation
 import Observation
 import Synchronization
 
-/// One file that a ``DownloadQueue`` fetches to a path: observable, and independent of missions.
+/// One file, fetched by a ``DownloadQueue`` to a path: observable, and independent of missions.
 ///
-/// Another process that opens the queue continues the download, and gets the same `userInfo` back.
+/// After another process opens the queue, it continues the download with the same `userInfo`.
 ///
 /// ```swift
 /// let film = Download(
@@ -16,17 +16,17 @@ import Synchronization
 /// ```
 public final class Download: Sendable, Identifiable {
   public let id: DownloadID
-  /// The request whose answer is the file.
+  /// The request with the file as the answer.
   public let request: ContentRequest
   /// The absolute path of the complete file. Until then the fetched part is at ``partialPath``.
   public let path: String
-  /// The size in bytes that the file must have; `nil` accepts each size up to ``sizeMax``.
+  /// The required size of the file in bytes; `nil` accepts each size up to ``sizeMax``.
   public let size: Int64?
-  /// The SHA-256 that the file must have; `nil` accepts each content.
+  /// The required SHA-256 of the file; `nil` accepts each content.
   public let hash: ContentHash?
-  /// The largest size that is accepted if the size is unknown, in bytes.
+  /// The largest accepted size of a file of unknown size, in bytes.
   public let sizeMax: Int64
-  /// Downloads that have to be done first.
+  /// Downloads to finish first.
   public let after: [DownloadID]
   let info: Result<[UInt8]?, DownloadError>
 
@@ -47,11 +47,11 @@ public final class Download: Sendable, Identifiable {
   /// Creates a download; a queue's `add` begins it.
   ///
   /// - Parameters:
-  ///   - path: the file's path; a present file is replaced when the new one is complete. Its folder
+  ///   - path: the file's path; a present file is replaced when the new one is complete. The folder
   ///     must exist.
   ///   - userInfo: any value of the app, stored as JSON; see ``userInfo(as:)``.
   ///   - priority: downloads with a higher one come first.
-  ///   - after: downloads that have to be done first.
+  ///   - after: downloads to finish first.
   public init(
     _ request: ContentRequest, to path: String, id: DownloadID = .random(),
     userInfo: (any Encodable & Sendable)? = nil, size: Int64? = nil, hash: ContentHash? = nil,
@@ -123,8 +123,8 @@ public final class Download: Sendable, Identifiable {
   /// The priority: downloads with a higher one come first.
   public var priority: Int { guarded.withLock { $0.priority } }
 
-  /// Returns the app's value that was given to the initialiser, perhaps in an earlier process;
-  /// `nil` if there was none.
+  /// Returns the app's value given to the initialiser, perhaps in an earlier process; `nil` if
+  /// there was none.
   ///
   /// - Throws: ``DownloadError/Kind/file`` if the value is not of this type.
   public func userInfo<Value: Decodable>(
@@ -137,7 +137,7 @@ public final class Download: Sendable, Identifiable {
   }
 
   /// Returns a stream of the status now and after each change. It ends when the download is done,
-  /// failed or cancelled, or its queue closes. A slow listener gets only the newest status.
+  /// failed or cancelled, or the queue closes. A slow listener gets only the newest status.
   public func updates() -> AsyncStream<DownloadStatus> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: DownloadStatus.self, bufferingPolicy: .bufferingNewest(1))
@@ -174,7 +174,7 @@ public final class Download: Sendable, Identifiable {
 
   // MARK: Changing
 
-  /// Pauses the download, and keeps its fetched part. Has no effect on one that has ended.
+  /// Pauses the download, and keeps the fetched part. Has no effect on an ended one.
   ///
   /// - Throws: ``DownloadError/Kind/busy`` if the download is in no open queue, as the calls below.
   public func pause() async throws(DownloadError) { try await queue()?.pause(self) }
@@ -182,7 +182,7 @@ public final class Download: Sendable, Identifiable {
   /// Continues a paused download, or tries a failed one again.
   public func resume() async throws(DownloadError) { try await queue()?.resume(self) }
 
-  /// Cancels the download, and removes its fetched part.
+  /// Cancels the download, and removes the fetched part.
   public func cancel() async throws(DownloadError) { try await queue()?.cancel(self) }
 
   /// Changes the priority.
@@ -201,7 +201,7 @@ public final class Download: Sendable, Identifiable {
 
   // MARK: The queue
 
-  /// Attaches the download to its queue; `false` if it is in one already.
+  /// Attaches the download to a queue; `false` if it is in one already.
   func join(_ queue: DownloadQueue) -> Bool {
     guarded.withLock { state in
       guard state.queue == nil else { return false }
@@ -210,7 +210,7 @@ public final class Download: Sendable, Identifiable {
     }
   }
 
-  /// Detaches the download from its queue, and ends all listeners.
+  /// Detaches the download from the queue, and ends all listeners.
   func leave() {
     let listeners = guarded.withLock { state in
       state.queue = nil

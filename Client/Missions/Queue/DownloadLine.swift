@@ -1,7 +1,7 @@
-/// Decides which download is fetched next: by priority, then in the order of addition, and after the
-/// downloads that it waits for. Events in, effects out.
+/// Decides which download is fetched next: by priority, then in the order of addition, and after
+/// the downloads it waits for. Events in, effects out.
 ///
-/// An event costs no more than the downloads that it concerns, so that thousands may wait.
+/// An event costs only as much as the downloads it concerns, so thousands may wait.
 struct DownloadLine: Sendable {
   /// A download in the line.
   struct Entry: Sendable, Equatable {
@@ -10,11 +10,11 @@ struct DownloadLine: Sendable {
     var priority: Int
     /// The number in the order of addition.
     var number: Int64
-    /// Downloads that have to be done first.
+    /// Downloads to finish first.
     var after: [DownloadID] = []
     var state = DownloadState.ready
     var reason: DownloadError?
-    /// Whether a pause after a temporary failure is not over yet.
+    /// True if a pause after a temporary failure is not over yet.
     var isResting = false
   }
 
@@ -41,9 +41,9 @@ struct DownloadLine: Sendable {
   enum Ending: Sendable, Equatable {
     case done
     case failed(DownloadError)
-    /// The download is paused with its fetched parts until the user resumes it.
+    /// The download is paused with the fetched parts until the user resumes it.
     case paused(DownloadError)
-    /// Another attempt follows after a pause; meanwhile others take its turn.
+    /// Another attempt follows after a pause; meanwhile others run.
     case rests(DownloadError)
     /// The download was stopped by an effect.
     case stopped
@@ -51,24 +51,24 @@ struct DownloadLine: Sendable {
 
   enum Effect: Sendable, Equatable {
     case start(DownloadID)
-    /// The download's work has to end now; ``Event/ended(_:_:)`` follows.
+    /// The download's work must end now; ``Event/ended(_:_:)`` follows.
     case stop(DownloadID)
     /// The state has changed; the caller stores it and notifies observers.
     case changed(DownloadID, DownloadState, DownloadError?)
   }
 
-  /// The number of downloads that are fetched at once.
+  /// The most downloads fetched at once.
   private(set) var limit: Int
-  /// Whether no download may start yet.
+  /// True if no download may start yet.
   private(set) var isHeld: Bool
   private var entries: [DownloadID: Entry] = [:]
-  /// Downloads that have started and not ended.
+  /// Started downloads, until their end.
   private var running: Set<DownloadID> = []
-  /// The downloads that wait for each download.
+  /// The downloads waiting for each download.
   private var followers: [DownloadID: Set<DownloadID>] = [:]
-  /// Downloads that nothing but the limit holds back.
+  /// Downloads delayed only by the limit.
   private var startable = TurnList()
-  /// Downloads whose turn may have changed since the last event.
+  /// Downloads with a possibly changed turn since the last event.
   private var touched: Set<DownloadID> = []
   /// Downloads that waited for another one until the present event.
   private var freed: Set<DownloadID> = []
@@ -81,10 +81,10 @@ struct DownloadLine: Sendable {
   /// The entry of a download.
   subscript(id: DownloadID) -> Entry? { entries[id] }
 
-  /// Whether a download has started and not ended.
+  /// Returns true if a download has started and not ended.
   func isRunning(_ id: DownloadID) -> Bool { running.contains(id) }
 
-  /// Returns the downloads that wait for a download, with those that each of them waits for besides.
+  /// Returns the downloads waiting for a download, with the others that each of them waits for.
   func followers(of id: DownloadID) -> [DownloadID: [DownloadID]] {
     var found: [DownloadID: [DownloadID]] = [:]
     for follower in followers[id] ?? [] {
@@ -189,7 +189,7 @@ struct DownloadLine: Sendable {
 
   // MARK: Turns
 
-  /// Gives each touched download its turn or its reason to wait, and starts those that may.
+  /// Gives each changed download a turn or a reason to wait, and starts those that may.
   private mutating func schedule(_ effects: inout [Effect]) {
     while !touched.isEmpty {
       let entries = touched.compactMap { self.entries[$0] }.sorted { $0.turn < $1.turn }
@@ -208,7 +208,7 @@ struct DownloadLine: Sendable {
     freed = []
   }
 
-  /// Fails a download that can never start, reports a waiting one, and gives another one its turn.
+  /// Fails a download that can never start, reports a waiting one, and gives another one a turn.
   private mutating func place(_ entry: Entry, _ effects: inout [Effect]) {
     if let reason = obstacle(of: entry) { return set(entry.id, .failed, reason, &effects) }
     startable.remove(entry.turn)
@@ -243,7 +243,7 @@ struct DownloadLine: Sendable {
     return nil
   }
 
-  /// Changes a download, which takes its turn again if it has one.
+  /// Changes a download; if it has a turn, it gets the turn again.
   private mutating func change(_ id: DownloadID, _ body: (inout Entry) -> Void) {
     guard var entry = entries[id] else { return }
     startable.remove(entry.turn)

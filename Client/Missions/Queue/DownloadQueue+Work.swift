@@ -1,7 +1,7 @@
 import FerryProtocol
 import Foundation
 
-/// The work on one download, until its file is at its path.
+/// The work on one download, until the file is at the final path.
 extension DownloadQueue {
   /// Fetches a download. Returns the result.
   func work(_ download: Download) async -> DownloadLine.Ending {
@@ -17,7 +17,7 @@ extension DownloadQueue {
         try await place(file, download)
       } else {
         let file = try await fetch(download)
-        // A process that is killed from here on finds the file at one of the two paths.
+        // A process killed from here on finds the file at one of the two paths.
         try await store.set(file: file, of: download.id)
         try await place(file, download)
       }
@@ -42,7 +42,7 @@ extension DownloadQueue {
     return .rests(error)
   }
 
-  /// Returns the file of a download whose content was completely fetched by an earlier process.
+  /// Returns the file of a download, if an earlier process fetched the content completely.
   private func fetched(_ download: Download) async throws(DownloadError) -> DownloadedFile? {
     guard let file = try await store.file(of: download.id) else { return nil }
     let (partial, path) = (download.partialPath, download.path)
@@ -75,7 +75,8 @@ extension DownloadQueue {
       return DownloadedFile(path: download.path, size: outcome.size, hash: outcome.hash)
     } catch {
       // An attempt that enlarged the file was no failure in a row. One that fetched the same part
-      // again was: a server that always breaks off would be asked without a pause for ever.
+      // again was: otherwise a server that always breaks off would be asked without a pause for
+      // ever.
       let bytes = download.status.progress.bytesDone
       if bytes > highest[id] ?? 0 {
         failures[id] = nil
@@ -85,7 +86,7 @@ extension DownloadQueue {
     }
   }
 
-  /// Gives the fetched file its name, for good.
+  /// Gives the fetched file the final name, for good.
   private func place(
     _ file: DownloadedFile, _ download: Download
   ) async throws(DownloadError) {
@@ -105,6 +106,6 @@ extension DownloadQueue {
 }
 
 extension ContentRequest {
-  /// Whether the request has nothing but an address.
+  /// True if the request has nothing but an address.
   fileprivate var isAddress: Bool { isPlain && headers.isEmpty }
 }

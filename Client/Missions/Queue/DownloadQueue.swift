@@ -7,9 +7,9 @@ import Foundation
 
 /// Fetches files to paths, a number of them at once, and continues after a restart of the process.
 ///
-/// The queue is an SQLite file. One process at a time has it open. Files are fetched by the
-/// downloader that missions use: an interrupted one continues by HTTP Range, if the server can prove
-/// that its file is the same.
+/// The queue is an SQLite file. One process at a time has it open. The downloader of missions
+/// fetches the files: an interrupted one continues by HTTP Range, if the server can prove that the
+/// file is the same.
 ///
 /// ```swift
 /// let queue = try await DownloadQueue.open("/data/downloads.db")
@@ -27,21 +27,21 @@ public actor DownloadQueue {
   nonisolated let surroundings: MissionSurroundings
   /// Returns the encryption of a download's file; `nil` for none.
   nonisolated let cipher: @Sendable (DownloadID) -> PartialCipher?
-  /// `nil` for a queue in memory, which no other process can open.
+  /// `nil` for a queue in memory: no other process can open it.
   private let lock: FileLock?
 
   var line: DownloadLine
   private var found: [DownloadID: Download] = [:]
   private var order: [DownloadID] = []
   private var tasks: [DownloadID: Task<Void, Never>] = [:]
-  /// The failures in a row of each download: those since its file last grew.
+  /// The failures in a row of each download: those since the file last grew.
   var failures: [DownloadID: Int] = [:]
-  /// The most bytes of each file that were ever here.
+  /// The most local bytes of each file so far.
   var highest: [DownloadID: Int64] = [:]
   private var isClosed = false
   /// The number of calls that are storing added downloads.
   private var additions = 0
-  /// Effects of the line that are not executed yet.
+  /// Pending effects of the line.
   private var effects: [DownloadLine.Effect] = []
   private var isCarryingOut = false
   private var waiters: [CheckedContinuation<Void, Never>] = []
@@ -61,7 +61,7 @@ public actor DownloadQueue {
         over: transport, server: "", timeout: options.silence))
   }
 
-  /// Opens the queue, and sends its requests through a client with its fields and filters.
+  /// Opens the queue, and sends requests through a client with its fields and filters.
   public static func open(
     _ path: String, options: DownloadQueueOptions = DownloadQueueOptions(), client: NetworkClient
   ) async throws(DownloadError) -> DownloadQueue {
@@ -74,7 +74,7 @@ public actor DownloadQueue {
     _ path: String, options: DownloadQueueOptions, requests: @escaping DownloadOpening
   ) async throws(DownloadError) -> DownloadQueue {
     var settings = DownloadSettings()
-    // The queue itself retries, and lets others take the turn meanwhile.
+    // The queue itself retries, and starts others meanwhile.
     settings.retry.attemptsMax = 2
     settings.retry.retryAfterMax = .seconds(10)
     return try await open(
@@ -141,23 +141,23 @@ public actor DownloadQueue {
       // The process may have ended before the part was removed.
       let isGone = row.state == .cancelled || row.state == .failed
       if isGone, !rows.contains(where: { $0.path == row.path && $0.id != row.id }) {
-        // A part that stays must not stop the other downloads.
+        // A remaining part must not stop the other downloads.
         try? await remove(download.partialPath)
       }
     }
     await handle(.added(entries))
   }
 
-  /// Continues the downloads of an earlier process, if the options did not ask for that already.
+  /// Continues the downloads of an earlier process, unless the options have started them already.
   public func start() async {
     if line.isHeld { await handle(.begin) }
   }
 
-  /// The number of downloads that are fetched at once.
+  /// The most downloads fetched at once.
   public var downloadsAtOnce: Int { line.limit }
 
-  /// Changes the number of downloads that are fetched at once, from now on and for this process. With
-  /// a lower number, running downloads end first; then the others follow.
+  /// Changes the number of downloads fetched at once, from now on and for this process. With a
+  /// lower number, running downloads end first; then the others follow.
   ///
   /// - Parameter count: at least 1.
   public func setDownloadsAtOnce(_ count: Int) async { await handle(.limit(count)) }
@@ -167,7 +167,7 @@ public actor DownloadQueue {
   /// All downloads in the order of addition, ended ones included.
   public var downloads: [Download] { order.compactMap { found[$0] } }
 
-  /// Returns a download by its name.
+  /// Returns a download by name.
   public func download(_ id: DownloadID) -> Download? { found[id] }
 
   /// Returns the downloads of these names, in their order; `nil` for an unknown one.
@@ -236,7 +236,7 @@ public actor DownloadQueue {
     try await change(.resume(download.id))
   }
 
-  /// Cancels a download, and waits until its part is gone.
+  /// Cancels a download, and returns after the removal of the fetched part.
   func cancel(_ download: Download) async throws(DownloadError) {
     try checkOpen()
     await handle(.cancel(download.id))
@@ -261,12 +261,12 @@ public actor DownloadQueue {
     if isClosed { throw DownloadError(.busy, "the queue \(path) was closed", isTransient: false) }
   }
 
-  /// Removes a download from the queue, and cancels it if it has not ended. A complete file stays at
-  /// its path, and counts as done for the downloads that wait for it. Those that wait for a download
-  /// that is not done fail.
+  /// Removes a download from the queue, and cancels it if it has not ended. A complete file stays
+  /// at its path, and counts as done for downloads waiting for it. Downloads waiting for an
+  /// unfinished download fail.
   public func remove(_ download: Download) async throws(DownloadError) {
     if !download.state.isFinal { try await cancel(download) }
-    // The rows of downloads that wait for this one are changed with its own.
+    // The rows of downloads waiting for this one are changed together with this row.
     while additions > 0 { await nextChange() }
     try checkOpen()
     let id = download.id
@@ -294,7 +294,7 @@ public actor DownloadQueue {
     }
   }
 
-  /// Stops all work and waits for its end. The next queue of this file continues it.
+  /// Stops all work and returns after the end of it. The next queue of this file continues it.
   public func close() async {
     guard !isClosed else { return }
     isClosed = true
@@ -328,7 +328,7 @@ public actor DownloadQueue {
     case .start(let id):
       guard let download = found[id] else { return }
       tasks[id] = Task(executorPreference: surroundings.executor) { await self.run(download) }
-      // Stopped before its start: there was no task to cancel.
+      // Stopped before the start: there was no task to cancel.
       if line[id]?.state != .downloading { tasks[id]?.cancel() }
     case .changed(let id, let state, let reason):
       guard let download = found[id] else { return }
@@ -355,7 +355,7 @@ public actor DownloadQueue {
     wake()
   }
 
-  /// Lets a download's next attempt begin after a pause.
+  /// Begins a download's next attempt after a pause.
   private func rest(_ id: DownloadID) {
     guard line[id]?.isResting == true else { return }
     let random = surroundings.random()
@@ -381,7 +381,7 @@ public actor DownloadQueue {
 }
 
 extension DownloadLine.Entry {
-  /// Creates the line's entry from a row. A download that was under way begins again in its turn.
+  /// Creates the line's entry from a row. A download under way begins again when its turn comes.
   init(_ row: DownloadRow) {
     let state = row.state == .downloading ? .ready : row.state
     self.init(

@@ -1,7 +1,7 @@
 import FerryNetworking
 import FerryProtocol
 
-/// The name of a download in its queue.
+/// The name of a download in a queue.
 public struct DownloadID: Sendable, Hashable, Comparable, CustomStringConvertible,
   ExpressibleByStringLiteral
 {
@@ -12,7 +12,7 @@ public struct DownloadID: Sendable, Hashable, Comparable, CustomStringConvertibl
 
   public init(stringLiteral value: String) { self.init(value) }
 
-  /// Returns a new name that no other download has.
+  /// Returns a new, unique name.
   public static func random() -> DownloadID {
     let words = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }
     return DownloadID(words.joined(separator: "-"))
@@ -25,24 +25,24 @@ public struct DownloadID: Sendable, Hashable, Comparable, CustomStringConvertibl
 
 /// The state of a download.
 public enum DownloadState: String, Sendable, CaseIterable {
-  /// It waits for its turn, for another download, or for its next attempt.
+  /// The download waits for its turn, for another download, or for the next attempt.
   case ready
-  /// Its content is being fetched.
+  /// The content is being fetched.
   case downloading
   /// Paused with all fetched parts until the user resumes it.
   case paused
-  /// Cancelled by the user: its fetched parts are gone.
+  /// Cancelled by the user: the fetched parts are gone.
   case cancelled
-  /// Its content could not be fetched: its fetched parts are gone.
+  /// The content could not be fetched: the fetched parts are gone.
   case failed
   /// The file is complete at its path.
   case done
 
-  /// Whether the download has ended.
+  /// True if the download has ended.
   public var isFinal: Bool { self == .cancelled || self == .failed || self == .done }
 }
 
-/// The state of a download and its progress.
+/// The state of a download and the progress.
 public struct DownloadStatus: Sendable, Equatable {
   public var state: DownloadState = .ready
   /// The reason why it waits, is paused or failed.
@@ -74,13 +74,13 @@ public struct DownloadedFile: Sendable, Equatable {
 
 /// The options of a queue.
 public struct DownloadQueueOptions: Sendable {
-  /// The number of downloads that are fetched at once.
+  /// The most downloads fetched at once.
   public var downloadsAtOnce = 3
   /// Pauses between attempts after temporary failures; by default the attempts never run out.
   public var pauses = RetryPolicy(delayBase: .seconds(1), delayMax: .seconds(30), attemptsMax: nil)
   /// The longest silence of a server before the request is repeated.
   public var silence: Duration = .seconds(30)
-  /// Whether downloads of an earlier process continue at once.
+  /// True if downloads of an earlier process continue at once.
   public var startsAtOnce = true
 
   public init() {}

@@ -5,7 +5,7 @@ import FerryProtocol
 import FerrySQLite
 import Foundation
 
-/// A download in its queue, with all facts to continue it after a restart.
+/// A download in a queue, with all facts to continue it after a restart.
 struct DownloadRow: Sendable, Equatable {
   var id: DownloadID
   /// The number in the order of addition.
@@ -29,10 +29,10 @@ struct DownloadRow: Sendable, Equatable {
   var file: DownloadedFile?
 }
 
-/// The rows of a queue in an SQLite file of their own. Each call is one transaction.
+/// The rows of a queue in a separate SQLite file. Each call is one transaction.
 ///
 /// A loss of power may undo the last transactions, except those that add downloads. Then the queue
-/// repeats some work: it writes a row after the file that the row is about.
+/// repeats some work: it writes a row after the row's file.
 final class DownloadStore: Sendable {
   let executor: any WorkExecutor
   private let connection: StoreConnection
@@ -74,7 +74,7 @@ final class DownloadStore: Sendable {
     (self.executor, self.connection) = (executor, connection)
   }
 
-  /// Closes the file, so that no other files of SQLite are left beside it. Later calls throw.
+  /// Closes the file, so no other files of SQLite are left beside it. Later calls throw.
   func close() async { _ = try? await executor.run { [connection] in connection.close() } }
 
   private static func perform<T: Sendable>(
@@ -137,7 +137,7 @@ final class DownloadStore: Sendable {
     }
   }
 
-  /// Stores a state with its reason. The parts of a failed or cancelled download are forgotten.
+  /// Stores a state with the reason. The parts of a failed or cancelled download are forgotten.
   func set(
     _ state: DownloadState, _ reason: DownloadError?, _ progress: DownloadProgress,
     of id: DownloadID
@@ -197,7 +197,7 @@ final class DownloadStore: Sendable {
     }
   }
 
-  /// Stores the facts about completely fetched content; `nil` if it has to be fetched again.
+  /// Stores the facts about completely fetched content; `nil` if it must be fetched again.
   func set(file: DownloadedFile?, of id: DownloadID) async throws(DownloadError) {
     try await write { connection in
       try connection.run(
@@ -208,7 +208,7 @@ final class DownloadStore: Sendable {
     }
   }
 
-  /// Removes a download's row, and changes the lists of those that waited for it.
+  /// Removes a download's row, and changes the lists of downloads waiting for it.
   func remove(
     _ id: DownloadID, freeing followers: [DownloadID: [DownloadID]]
   ) async throws(DownloadError) {
@@ -234,8 +234,8 @@ final class DownloadStore: Sendable {
 }
 
 /// Carries the connection to its thread, until it is closed there.
-// SAFETY: `connection` is only touched by closures that run one at a time on the executor beside
-// it; the last reference may be dropped on any thread, when no closure can run any more.
+// SAFETY: only closures on the executor beside it touch `connection`, one at a time; the last
+// reference may be dropped on any thread, when no closure can run any more.
 private final class StoreConnection: @unchecked Sendable {
   private var connection: SQLiteConnection?
 
@@ -275,7 +275,7 @@ extension DownloadRow {
 }
 
 extension DownloadError.Kind {
-  /// The name that queues store, and that commands print.
+  /// The name as stored by queues and printed by commands.
   package var code: String {
     switch self {
     case .offline: "offline"

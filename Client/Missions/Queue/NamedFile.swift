@@ -5,7 +5,7 @@ import Foundation
 
 /// The blocking calls on the files of downloads.
 enum NamedFile {
-  /// Gives a file another name in its folder, for good; does nothing if there is no such file.
+  /// Gives a file another name in the same folder, for good; does nothing if there is no such file.
   static func move(_ former: String, to path: String) throws(FileStoreError) {
     guard size(of: former) != nil else { return }
     guard rename(former, path) == 0 else {
@@ -23,7 +23,7 @@ enum NamedFile {
     }
   }
 
-  /// Takes the lock at `path`; `nil` if it is taken.
+  /// Acquires the lock at `path`; `nil` if another process has it.
   static func lock(_ path: String) throws(FileStoreError) -> FileLock? {
     try FileLock.acquire(path, SystemFileCalls())
   }
@@ -33,7 +33,7 @@ enum NamedFile {
     _ = try Directory(making: path, SystemFileCalls()).making(name)
   }
 
-  /// Removes a file or a folder with its content, if it exists.
+  /// Removes a file or a folder with all content, if it exists.
   static func removeTree(_ name: String, in folder: String) throws(FileStoreError) {
     try Directory(making: folder, SystemFileCalls()).removeTree(name)
   }
@@ -47,7 +47,7 @@ enum NamedFile {
 }
 
 extension ContentHash {
-  /// Reads a whole file and returns its hash. Blocks for as long as the disk does.
+  /// Reads a whole file and returns the hash. Blocks for as long as the disk does.
   package init(ofFile path: String) throws(DownloadError) {
     do {
       let system = SystemFileCalls()

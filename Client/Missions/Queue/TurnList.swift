@@ -1,4 +1,4 @@
-/// The downloads that may start, in the order of their turns.
+/// Downloads ready to start, in the order of their turns.
 struct TurnList: Sendable {
   /// The place of a download in the order: higher priorities first, then earlier additions.
   struct Turn: Sendable, Comparable {
@@ -12,10 +12,10 @@ struct TurnList: Sendable {
     }
   }
 
-  /// The last turn comes first in the array, so that the next one is removed at its end.
+  /// The last turn comes first in the array, so the next one is removed at the end.
   private var turns: [Turn] = []
 
-  /// Adds a turn that is not in the list.
+  /// Adds a turn; the list must not have it yet.
   mutating func insert(_ turn: Turn) { turns.insert(turn, at: place(of: turn)) }
 
   /// Removes a turn, if it is in the list.

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-// The rows that a store of another kind creates.
+// The rows created by a store of another kind.
 
 extension MissionRow {
   /// Creates the row of a requested version: incomplete, and ready.
@@ -13,7 +13,7 @@ extension MissionRow {
 }
 
 extension MissionFileRow {
-  /// Creates the row of an item of a manifest, whose content is not complete yet.
+  /// Creates the row of an item of a manifest; the item's content is not complete yet.
   public init(version: MissionVersion, place: Int, item: MissionItem) {
     self.init(
       version: version, place: place, path: item.path, kind: item.kind, mediaType: item.mediaType,
@@ -23,7 +23,7 @@ extension MissionFileRow {
 }
 
 extension ContentRow {
-  /// Creates the row of content that is complete if there is an object.
+  /// Creates the row of a content; it is complete if there is an object.
   public init(of content: StoredContent, object: ObjectRow?) {
     self.init(content: content, object: object)
   }

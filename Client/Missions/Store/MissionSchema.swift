@@ -96,7 +96,7 @@ enum MissionSchema {
     PRAGMA journal_size_limit=16777216;
     """
 
-  /// The setting with which a commit is on the disk when it returns
+  /// The setting that puts a commit on the disk before it returns
   /// (https://sqlite.org/pragma.html#pragma_synchronous).
   static let durable = "PRAGMA synchronous=FULL"
 

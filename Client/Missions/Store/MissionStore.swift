@@ -5,17 +5,17 @@ import FerryProtocol
 public protocol MissionStore: Sendable {
   // MARK: Missions
 
-  /// Returns every version that was requested or is complete, in the order of requests.
+  /// Returns every requested or complete version, in the order of requests.
   func missions() async throws(MissionError) -> [MissionRow]
 
   /// Inserts the row of a requested version: incomplete, before any download.
   ///
   /// It replaces another incomplete version of the mission, and the end of an earlier attempt. A
-  /// repeated request of a version keeps its row, unless the manifest differs. Then a new row is
+  /// repeated request of a version keeps the row, unless the manifest differs. Then a new row is
   /// added beside the complete version. `at`: milliseconds since 1970.
   func add(_ record: MissionRecord, at: Int64) async throws(MissionError) -> MissionRow
 
-  /// Stores the state of an incomplete version, with the reason. Returns whether its row exists.
+  /// Stores the state of an incomplete version, with the reason. Returns true if the row exists.
   @discardableResult
   func setState(
     _ state: MissionState, reason: MissionError?, of version: MissionVersion
@@ -26,7 +26,7 @@ public protocol MissionStore: Sendable {
     bytesDone: Int64, itemsDone: Int64, of version: MissionVersion
   ) async throws(MissionError)
 
-  /// Stores the manifest of an incomplete version, and inserts a row for each of its items.
+  /// Stores the manifest of an incomplete version, and inserts a row for each item.
   func setManifest(
     _ document: [UInt8], _ manifest: MissionManifest, of version: MissionVersion
   ) async throws(MissionError)
@@ -34,21 +34,21 @@ public protocol MissionStore: Sendable {
   /// Returns the manifest's document; `nil` before it was fetched.
   func manifest(of version: MissionVersion) async throws(MissionError) -> [UInt8]?
 
-  /// Marks a version as complete and puts it in use. Its content is on the disk before this call.
+  /// Marks a version as complete and puts it in use. The content is on the disk before this call.
   func complete(_ version: MissionVersion, at: Int64) async throws(MissionError)
 
-  /// Stores the damage that a check of a complete version found; `nil` removes it.
+  /// Stores the damage found by a check of a complete version; `nil` removes it.
   func setDamage(
     _ damage: MissionError?, of version: MissionVersion
   ) async throws(MissionError)
 
-  /// Removes a version's rows, and stores its end if `ending` is given. Removes and returns the
+  /// Removes a version's rows, and stores the end if `ending` is given. Removes and returns the
   /// content that no other row refers to.
   func remove(
     _ version: MissionVersion, ending: MissionEnding?
   ) async throws(MissionError) -> [ContentHash]
 
-  /// Returns the ends of missions that failed or were cancelled, until they are requested again.
+  /// Returns the ends of failed or cancelled missions, until they are requested again.
   func endings() async throws(MissionError) -> [MissionEnding]
 
   /// Removes the end of a mission.
@@ -63,8 +63,8 @@ public protocol MissionStore: Sendable {
   func file(_ path: String, of version: MissionVersion) async throws(MissionError)
     -> MissionFileRow?
 
-  /// Returns the item of a version in use that has this original address; of several, the one
-  /// completed last.
+  /// Returns the item of a version in use with this original address; of several, the one completed
+  /// last.
   func file(url: String) async throws(MissionError) -> MissionFileRow?
 
   // MARK: Content
@@ -80,7 +80,8 @@ public protocol MissionStore: Sendable {
   /// Removes the record of the fetched parts.
   func removeChunkMap(of hash: ContentHash) async throws(MissionError)
 
-  /// Adds complete content with its chunks, and stores its path and time in the rows of its items.
+  /// Adds complete content with the chunks, and stores the path and time in the rows of the
+  /// content's items.
   func addObject(
     _ object: ObjectRow, chunkSize: Int64, chunks: [ContentHash], path: String?
   ) async throws(MissionError)
@@ -88,13 +89,13 @@ public protocol MissionStore: Sendable {
   /// Returns the facts about complete content; `nil` if there is none.
   func object(_ hash: ContentHash) async throws(MissionError) -> ObjectRow?
 
-  /// Returns whether an item's row refers to this content, complete or not.
+  /// Returns true if an item's row refers to this content, complete or not.
   func refers(to hash: ContentHash) async throws(MissionError) -> Bool
 
-  /// Removes complete content that is damaged or missing.
+  /// Removes damaged or missing complete content.
   func removeObject(_ hash: ContentHash) async throws(MissionError)
 
-  /// Returns a part of complete content that has a chunk's bytes.
+  /// Returns a part of complete content with a chunk's bytes.
   func part(_ chunk: ContentHash) async throws(MissionError) -> StoredPart?
 
   /// Returns the hashes of complete content's chunks, and the bytes of each but the last. There are
@@ -104,7 +105,7 @@ public protocol MissionStore: Sendable {
   /// Returns the facts about the content of a version's items, without duplicates.
   func contents(of version: MissionVersion) async throws(MissionError) -> [ContentRow]
 
-  /// Removes content that no item's row refers to, and returns the content that rows do refer to.
+  /// Removes content that no item's row refers to, and returns the content that rows refer to.
   func needed() async throws(MissionError) -> NeededFiles
 
   // MARK: Trust
@@ -115,7 +116,7 @@ public protocol MissionStore: Sendable {
   /// Trusts this key and no other from now on.
   func trust(_ signer: [UInt8], at: Int64) async throws(MissionError)
 
-  /// Trusts this key if none is trusted yet. Returns the keys that are trusted now.
+  /// Trusts this key if none is trusted yet. Returns the keys now trusted.
   func trustFirst(_ signer: [UInt8], at: Int64) async throws(MissionError) -> [[UInt8]]
 
   // MARK: Others
@@ -126,7 +127,7 @@ public protocol MissionStore: Sendable {
   /// Stores a setting unless it exists. Returns the one in force.
   func makeSetting(_ name: String, _ value: [UInt8]) async throws(MissionError) -> [UInt8]
 
-  /// Replaces a setting if there is neither a mission nor any content. Returns whether it did.
+  /// Replaces a setting if there is neither a mission nor any content. Returns true if it did.
   func remakeSetting(_ name: String, _ value: [UInt8]) async throws(MissionError) -> Bool
 
   /// Returns a number that changes when another process has changed the rows.
@@ -138,13 +139,13 @@ public struct MissionRow: Sendable, Equatable {
   /// The catalogue's record at the time of the request.
   public var record: MissionRecord
   public var state: MissionState
-  /// The reason why it waits or is paused; of a complete version, the damage that was found.
+  /// The reason for a wait or a pause; of a complete version, the damage found.
   public var reason: MissionError?
-  /// Whether all of it is here and passed its check.
+  /// True if all of it is here and passed the check.
   public var isComplete: Bool
-  /// The number in the order in which versions were put in use; `nil` before that.
+  /// The number in the order of activations; `nil` before the version is put in use.
   public var activation: Int64?
-  /// Whether this is the version in use.
+  /// True if this is the version in use.
   public var isActive: Bool
   /// The number in the order of requests.
   public var asked: Int64
@@ -157,10 +158,10 @@ public struct MissionRow: Sendable, Equatable {
   /// The name on this device if another version has the record's number: negative.
   public var alias: Int64?
 
-  /// The version, by its name on this device.
+  /// The version, by the local name.
   public var version: MissionVersion { MissionVersion(record.id, alias ?? record.version) }
 
-  /// Whether a check found its content damaged, and nothing has repaired it since.
+  /// True if a check found the content damaged, and nothing has repaired it since.
   var isDamaged: Bool { isComplete && reason?.kind == .damaged }
 }
 
@@ -209,7 +210,7 @@ public struct MissionEnding: Sendable, Equatable {
 /// Complete content.
 public struct ObjectRow: Sendable, Equatable {
   public var content: StoredContent
-  /// Whether it is certainly on the disk, and not only in the operating system's memory.
+  /// True if it is certainly on the disk, and not only in the operating system's memory.
   public var isDurable: Bool
   /// When it was completed, in milliseconds since 1970.
   public var at: Int64

@@ -5,7 +5,7 @@ extension SQLiteConnection {
   ///
   /// - Parameters:
   ///   - settings: a statement for each setting of the connection.
-  ///   - tables: statements that create the tables if they are absent, in format 1.
+  ///   - tables: statements to create absent tables, in format 1.
   /// - Throws: ``MissionError/Kind/database`` if the file has a later format.
   static func open(
     _ path: String, settings: [String], tables: String

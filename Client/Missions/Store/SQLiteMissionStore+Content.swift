@@ -40,7 +40,7 @@ extension SQLiteMissionStore {
     }
   }
 
-  // MARK: Content that is being fetched
+  // MARK: Content during a download
 
   public func chunkMap(
     of hash: ContentHash, chunkCount: Int

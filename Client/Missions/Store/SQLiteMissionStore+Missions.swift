@@ -177,7 +177,7 @@ extension SQLiteMissionStore {
     }
   }
 
-  /// Returns the content that no other version has.
+  /// Returns the content found in no other version.
   private static func contentOnly(
     of version: MissionVersion, on connection: SQLiteConnection
   ) throws -> [ContentHash] {

@@ -6,14 +6,14 @@ import FerrySQLite
 public final class SQLiteMissionStore: MissionStore {
   /// The path of the file.
   public let path: String
-  /// Returns the form in which addresses are compared: equal forms are one address.
+  /// Returns the form of an address for comparisons: equal forms are one address.
   let canonical: @Sendable (String) -> String
   private let executor: any WorkExecutor
   private let connection: ConnectionBox
 
   /// Opens the file at `path`, and creates an absent one.
   ///
-  /// - Parameter canonical: returns the form of an address in which it is compared with others.
+  /// - Parameter canonical: returns the form of an address for comparisons.
   /// - Throws: ``MissionError/Kind/database``, ``MissionError/Kind/diskFull``.
   public static func open(
     _ path: String, canonical: @escaping @Sendable (String) -> String = { $0 }
@@ -56,9 +56,9 @@ public final class SQLiteMissionStore: MissionStore {
     }
   }
 
-  /// Runs `body` in one transaction that is on the disk when this returns, with all before it. For
-  /// rows whose files are removed next, and for a complete version: a bundle may refer to it from now
-  /// on. A loss of power may undo other transactions, but their files are still there.
+  /// Runs `body` in one transaction; it is on the disk on return, with all before it. For rows with
+  /// files to remove next, and for a complete version: a bundle may refer to it from now on. A loss
+  /// of power may undo other transactions, but their files are still there.
   func writeDurably<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteConnection) throws -> T
   ) async throws(MissionError) -> T {
@@ -91,8 +91,8 @@ public final class SQLiteMissionStore: MissionStore {
 }
 
 /// Carries the connection to its thread.
-// SAFETY: `value` is only touched by closures that run one at a time on the executor beside it;
-// the last reference may be dropped on any thread, when no closure can run any more.
+// SAFETY: only closures on the executor beside it touch `value`, one at a time; the last reference
+// may be dropped on any thread, when no closure can run any more.
 final class ConnectionBox: @unchecked Sendable {
   let value: SQLiteConnection
   init(_ value: SQLiteConnection) { self.value = value }

@@ -6,19 +6,19 @@ public enum CacheRule: Sendable, Equatable {
   case use(CacheOptions = CacheOptions())
 }
 
-/// The conditions under which an earlier answer serves.
+/// The conditions for the use of an earlier answer.
 public struct CacheOptions: Sendable, Equatable {
-  /// How long an answer is fresh; `nil` leaves that to the answer's own fields.
+  /// How long an answer is fresh; `nil` leaves the decision to the answer's fields.
   public var lifetime: Duration?
-  /// How long an answer is fresh whose fields state no lifetime, such as an image with only an
-  /// `ETag`; `nil` leaves that to the guess of RFC 9111 §4.2.2.
+  /// How long an answer without a lifetime in its fields is fresh, such as an image with only an
+  /// `ETag`; `nil` leaves the decision to the guess of RFC 9111 §4.2.2.
   public var unstatedLifetime: Duration?
-  /// Whether a stale answer serves while the server cannot be reached.
+  /// True if a stale answer serves while the server cannot be reached.
   public var staleWhenOffline: Bool
-  /// Whether to ask the server if a stale answer is still valid, instead of fetching all of it.
+  /// True to ask the server if a stale answer is still valid, instead of fetching all of it.
   public var revalidate: Bool
-  /// A key of the caller's own, in place of the address and its parameters: requests with one key
-  /// share one answer. `get`, `put` and `remove` of the cache use the same keys.
+  /// The caller's key, instead of the address and its parameters: requests with one key share one
+  /// answer. `get`, `put` and `remove` of the cache use the same keys.
   public var key: String?
 
   /// Creates options; by default the answer's fields decide, and a stale answer is revalidated.

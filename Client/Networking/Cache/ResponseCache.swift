@@ -1,18 +1,17 @@
-/// Keeps answers for a client: the seam between requests and the storage of answers.
+/// Stores answers for a client: the seam between requests and the storage of answers.
 ///
-/// Neither function fails: a cache that cannot read has no answers, and one that cannot write keeps
-/// none.
+/// Neither function fails: a cache that cannot read has no answers, and one that cannot write
+/// stores none.
 public protocol ResponseCache: Sendable {
   /// Returns the kept answer for the request.
   func lookup(_ request: CacheableRequest) async -> CacheAnswer
 
-  /// Keeps an answer that the filters accepted, or renews a kept one by a 304. After a method that
-  /// changes a resource, such as POST, removes answers that the change invalidates (RFC 9111 §4.4).
+  /// Stores an answer accepted by the filters, or renews a kept one by a 304. After a method that
+  /// changes a resource, such as POST, removes answers invalidated by the change (RFC 9111 §4.4).
   ///
   /// - Parameter response: the server's response, before any filter altered it.
-  /// - Returns: For a 304, the answer that it confirms, with renewed fields. If that answer is
-  ///   gone, the 304 itself; the client then requests the whole answer. Any other response
-  ///   unchanged.
+  /// - Returns: For a 304, the answer it confirms, with renewed fields. If this answer is gone, the
+  ///   304 itself; the client then requests the whole answer. Any other response unchanged.
   func store(
     _ response: NetworkResponse, for request: CacheableRequest
   ) async -> NetworkResponse
@@ -20,22 +19,22 @@ public protocol ResponseCache: Sendable {
 
 /// The answer of a cache.
 public enum CacheAnswer: Sendable, Equatable {
-  /// No answer that could serve.
+  /// No usable answer.
   case none
-  /// An answer that serves without asking the server; its origin is the cache.
+  /// An answer that serves without a request to the server; its origin is the cache.
   case fresh(NetworkResponse)
-  /// A stale answer, which serves only while the server cannot be reached or after it has confirmed
-  /// it.
+  /// A stale answer. It serves only while the server cannot be reached, or after the server has
+  /// confirmed it.
   ///
   /// The validators, such as `If-None-Match`, are the fields of the confirming request. They are
   /// empty if the rule forbids revalidation, or if the answer has none.
   case stale(NetworkResponse, validators: TransportHeaders)
   /// An answer that serves only after the server has confirmed it, by a request with these fields.
-  /// The rule or the answer (`must-revalidate`) forbids its use without confirmation.
+  /// The rule or the answer (`must-revalidate`) forbids the use without confirmation.
   case unconfirmed(validators: TransportHeaders)
 }
 
-/// The parts of a request that a cache needs.
+/// The parts of a request needed by a cache.
 public struct CacheableRequest: Sendable, Equatable {
   /// The method.
   public var method: TransportMethod
@@ -45,9 +44,9 @@ public struct CacheableRequest: Sendable, Equatable {
   public var query: [QueryItem]
   /// The fields of the request as sent, with credentials; `Vary` refers to them.
   public var headers: TransportHeaders
-  /// The conditions under which an earlier answer serves.
+  /// The conditions for the use of an earlier answer.
   public var options: CacheOptions
-  /// The users whose credentials interceptors add after the cache was asked; `nil` if there are
+  /// The users of credentials added by interceptors after the cache was asked; `nil` if there are
   /// none. They separate answers as credentials in `headers` do.
   public var user: String?
 

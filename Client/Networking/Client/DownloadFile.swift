@@ -2,7 +2,7 @@ import FerryPlatform
 import Foundation
 import Synchronization
 
-/// A file that appears at its path once it is complete.
+/// A file that appears at the final path once it is complete.
 ///
 /// Every call blocks for as long as the disk does: one thread calls, one call after another.
 final class DownloadFile: Sendable {
@@ -39,8 +39,7 @@ final class DownloadFile: Sendable {
     }
   }
 
-  /// Moves the file to its path, so that a loss of power leaves the old file or the complete new
-  /// one.
+  /// Moves the file to the final path: a loss of power leaves the old file or the complete new one.
   func finish() throws(NetworkError) {
     guard let descriptor = descriptor.withLock({ $0 }) else { return }
     guard fsync(descriptor) == 0 else { throw failure("cannot be written") }

@@ -1,8 +1,8 @@
 import FerryExecutors
 
 extension NetworkClient {
-  /// Fetches a body into a file, which exists at `path` only when it is complete. It is written
-  /// under another name beside `path` and flushed to the disk. Then it replaces the file at `path`.
+  /// Fetches a body into a file; it exists at `path` only when it is complete. It is written under
+  /// another name beside `path` and flushed to the disk. Then it replaces the file at `path`.
   ///
   /// The request's policy decides whether an interrupted body is fetched again from scratch. No
   /// cache is asked.
@@ -49,7 +49,8 @@ extension NetworkClient {
         log?.received(part.count)
         try await disk.run { try file.append(part) }
       }
-      // A loop that ends early is not an error of the body, and must not count as its end.
+      // An early end of a loop is not an error of the body, and must not count as the end of the
+      // body.
       try Task.checkCancellation()
       try await disk.run { try file.finish() }
     } catch {

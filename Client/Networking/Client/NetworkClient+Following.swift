@@ -35,7 +35,7 @@ extension NetworkClient {
         let permit = try await gate?.enter(request)
         do throws(TransportError) {
           let opened = try await transport.stream(request, progress: progress)
-          // A rejected stream holds no turn: an interceptor may need it for a request of its own.
+          // A rejected stream holds no turn: an interceptor may need it for another request.
           stream = 200..<300 ~= opened.status ? opened.limited(by: permit) : opened
           return NetworkResponse(status: opened.status, headers: opened.headers)
         } catch {
@@ -49,8 +49,8 @@ extension NetworkClient {
     }
   }
 
-  /// Adds the beginning of a rejected stream's body, which may contain the server's reasons, and
-  /// ends the stream.
+  /// Adds the beginning of a rejected stream's body, with the server's reasons if there are any,
+  /// and ends the stream.
   private func describe(
     _ error: NetworkError, by stream: TransportStream?
   ) async -> NetworkError {
@@ -66,9 +66,9 @@ extension NetworkClient {
     return error
   }
 
-  /// Performs one step after another until the request has its answer.
+  /// Performs one step after another until the request has an answer.
   ///
-  /// - Parameter hasBody: whether an attempt returns the whole response, and not its head alone.
+  /// - Parameter hasBody: true if an attempt returns the whole response, and not only the head.
   func run(
     _ plan: inout RequestPlan, from first: RequestPlan.Step? = nil, for request: NetworkRequest,
     hasBody: Bool = true,

@@ -1,9 +1,9 @@
-/// Sends every request of an application, uploads and downloads included. Callers get answers that
-/// the filters accept, or a typed error.
+/// Sends every request of an application, uploads and downloads included. You get an answer
+/// accepted by the filters, or a typed error.
 ///
 /// The client checks connectivity first. Then the cache answers if the request permits it.
-/// Otherwise the client sends the request, and repeats it if that may help. Cancelling the calling
-/// task ends everything at once with kind `cancelled`.
+/// Otherwise the client sends the request, and repeats it if a repetition may help. Cancelling the
+/// calling task ends everything at once with kind `cancelled`.
 ///
 /// ```swift
 /// var configuration = NetworkConfiguration("https://api.example.org/v1")
@@ -23,9 +23,9 @@ public final class NetworkClient: Sendable {
   /// Creates a client.
   ///
   /// - Parameters:
-  ///   - transport: carries requests; all its clients share its connections.
+  ///   - transport: carries requests; all clients of a transport share connections.
   ///   - connectivity: checked before each attempt.
-  ///   - cache: keeps answers; without one every rule is `ignore`.
+  ///   - cache: stores answers; without one every rule is `ignore`.
   public init(
     _ configuration: NetworkConfiguration, transport: any Transport = SystemTransport(),
     connectivity: any Connectivity = SystemConnectivity(), cache: (any ResponseCache)? = nil,
@@ -75,8 +75,8 @@ public final class NetworkClient: Sendable {
 
   /// Sends a request and returns as soon as the filters have accepted the response's head.
   ///
-  /// The request's policy repeats failures before that point; the caller handles a body that breaks
-  /// off. No cache is asked, so `only-if-cached` ends in ``NetworkError/Kind/notCached`` here.
+  /// The request's policy repeats failures before this point; the caller handles a broken body. No
+  /// cache is asked, so `only-if-cached` ends in ``NetworkError/Kind/notCached`` here.
   public func stream(
     _ request: NetworkRequest, progress: TransportProgressHandler? = nil
   ) async throws(NetworkError) -> TransportStream {

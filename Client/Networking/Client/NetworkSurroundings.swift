@@ -1,6 +1,6 @@
 import Foundation
 
-/// The services of the machine that a client uses; a simulation replaces them.
+/// The services of the machine for a client; a simulation replaces them.
 public struct NetworkSurroundings: Sendable {
   /// The wall clock, seconds since 1970, for comparison with dates in `Retry-After`.
   public var now: @Sendable () -> Int64
@@ -8,7 +8,7 @@ public struct NetworkSurroundings: Sendable {
   public var random: @Sendable () -> UInt64
   /// Waits; throws `CancellationError` when the task is cancelled.
   public var sleep: @Sendable (Duration) async throws -> Void
-  /// The clock that measures how long requests take, for the log.
+  /// The clock for the duration of requests, for the log.
   public var instant: @Sendable () -> ContinuousClock.Instant
 
   /// Creates custom surroundings.

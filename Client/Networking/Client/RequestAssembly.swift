@@ -120,7 +120,8 @@ struct RequestAssembly: Sendable {
     return Substring(base) + (path.utf8.first == UInt8(ascii: "/") ? "" : "/") + path
   }
 
-  /// Whether a segment is `.` or `..`, percent-encoded or not. Longer segments are not decoded.
+  /// Returns true if a segment is `.` or `..`, percent-encoded or not. Longer segments are not
+  /// decoded.
   private static func isDotSegment(_ segment: Substring.UTF8View) -> Bool {
     guard segment.count <= "%2e%2e".utf8.count else { return false }
     let plain = Substring(segment).lowercasedASCII.replacing(bytes: "%2e", with: ".")
@@ -132,13 +133,13 @@ struct RequestAssembly: Sendable {
     let items = query.map {
       PercentEncoding.encode($0.name) + "=" + PercentEncoding.encode($0.value)
     }
-    // An absolute address may have a query of its own.
+    // An absolute address may already have a query.
     return endpoint + (endpoint.utf8.contains(UInt8(ascii: "?")) ? "&" : "?")
       + items.joined(separator: "&")
   }
 }
 
-/// A request as it travels, with its rules.
+/// A request as it travels, with the rules for it.
 struct AssembledRequest: Sendable, Equatable {
   var transport: TransportRequest
   /// The host without the brackets of an IPv6 literal.
@@ -149,13 +150,13 @@ struct AssembledRequest: Sendable, Equatable {
   var accepts: AcceptedTypes?
   /// The request for the cache; `nil` if no cache is asked.
   var cacheable: CacheableRequest?
-  /// The change that the cache has to know of after a success, whatever the rule (RFC 9111 §4.4);
-  /// `nil` for requests that change nothing.
+  /// The change to report to the cache after a success, whatever the rule (RFC 9111 §4.4); `nil`
+  /// for requests without a change.
   var change: CacheableRequest?
 }
 
 extension AssembledRequest {
-  /// Whether only a cache may answer, and no server (RFC 9111 §5.2.1.7).
+  /// True if only a cache may answer, and no server (RFC 9111 §5.2.1.7).
   var isOnlyIfCached: Bool {
     transport.headers.values(of: "Cache-Control").contains { value in
       value.utf8.split(separator: UInt8(ascii: ",")).contains { part in

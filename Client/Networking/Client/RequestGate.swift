@@ -1,12 +1,12 @@
 import FerryTransport
 import Synchronization
 
-/// Lets a client's requests wait for their turns.
+/// Makes a client's requests wait for their turns.
 final class RequestGate: Sendable {
   private struct State {
     var turns: RequestTurns
     var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
-    /// Requests whose turn came, or whose task was cancelled, before they waited.
+    /// Requests with a turn, or with a cancelled task, before they waited.
     var early: Set<Int> = []
   }
 
@@ -84,7 +84,7 @@ final class RequestPermit: Sendable {
 }
 
 extension TransportStream {
-  /// Returns the same stream, which keeps a request's turn until its body ends or has no reader.
+  /// Returns the same stream; it keeps a request's turn until the body ends or has no reader.
   func limited(by permit: RequestPermit?) -> TransportStream {
     guard let permit else { return self }
     let body = body.observed(part: { _ in }, end: { _ in permit.release() })

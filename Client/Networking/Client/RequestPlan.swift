@@ -1,8 +1,7 @@
-/// The steps of one request from the first check to its answer: a pure machine.
+/// The steps of one request from the first check to the answer: a pure machine.
 ///
-/// The order is connectivity, cache, attempt, filters, cache again. After a failure that may pass,
-/// a pause and another attempt follow. The caller feeds it the result of a step and gets the next
-/// step.
+/// The order is connectivity, cache, attempt, filters, cache again. After a temporary failure, a
+/// pause and another attempt follow. The caller passes the result of a step and gets the next step.
 struct RequestPlan: Sendable {
   /// The next step.
   enum Step: Sendable, Equatable {
@@ -28,9 +27,9 @@ struct RequestPlan: Sendable {
     case found(CacheAnswer)
     /// An answer, at `now` seconds since 1970.
     case answered(NetworkResponse, now: Int64)
-    /// An answer after which an interceptor wants to send the request once more.
+    /// An answer; an interceptor wants to send the request once more after it.
     case repelled(NetworkResponse, now: Int64)
-    /// No answer, or an answer whose body broke off.
+    /// No answer, or an answer with a broken body.
     case failed(NetworkError)
     case accepted(NetworkResponse)
     case refused(NetworkError)
@@ -41,12 +40,12 @@ struct RequestPlan: Sendable {
   let request: AssembledRequest
   /// The number of attempts so far.
   private(set) var attempts = 0
-  /// Whether an interceptor may have the request sent again: once, whatever the retry policy.
+  /// True if an interceptor may have the request sent again: once, whatever the retry policy.
   private(set) var maySendAgain = true
   private var failures = 0
   private var hasLookedUp = false
   private var offline: String?
-  /// The cache's answer that may not serve without confirmation.
+  /// The cache's answer, not usable without confirmation.
   private var stale: (response: NetworkResponse?, validators: TransportHeaders)?
   private var hasAskedToValidate = false
   private var received: NetworkResponse?
@@ -59,7 +58,7 @@ struct RequestPlan: Sendable {
   /// The first step: the check of the connection.
   var start: Step { .look(host: request.host) }
 
-  /// Takes the result of the last step; draws from `random` only when a pause begins.
+  /// Applies the result of the last step; draws from `random` only when a pause begins.
   mutating func next(_ event: Event, random: () -> UInt64) -> Step {
     switch event {
     case .looked(let status): looked(status)
@@ -120,7 +119,7 @@ struct RequestPlan: Sendable {
     return .attempt(transport)
   }
 
-  /// Returns the stale answer, if the rule and the cache permit its use while the server is
+  /// Returns the stale answer, if the rule and the cache permit the use of it while the server is
   /// unreachable.
   private mutating func serveStale() -> Step? {
     guard request.cacheable?.options.staleWhenOffline == true, let response = stale?.response
@@ -154,7 +153,7 @@ struct RequestPlan: Sendable {
   private mutating func kept(_ response: NetworkResponse) -> Step {
     if let accepted { return .finish(.success(accepted)) }
     stale = nil
-    // The answer that the server confirmed is gone: request the whole one.
+    // The answer confirmed by the server is gone: request the whole one.
     if response.status == 304 { return attempt() }
     return serve(response)
   }
@@ -170,7 +169,7 @@ struct RequestPlan: Sendable {
 
   private mutating func refuse(_ error: NetworkError, _ random: () -> UInt64) -> Step {
     guard isFromCache else { return failed(error, random) }
-    // Today's filters may reject an answer that filters accepted once: ask the server.
+    // Today's filters may reject an answer accepted by filters once: ask the server.
     stale = nil
     return attempt()
   }
@@ -190,7 +189,7 @@ struct RequestPlan: Sendable {
 }
 
 extension NetworkError {
-  /// Whether no server has answered.
+  /// True if no server has answered.
   fileprivate var isUnreachable: Bool {
     switch kind {
     case .offline, .timedOut, .interrupted: true

@@ -15,7 +15,7 @@ struct RequestTurns {
     self.hostLimit = hostLimit.map { max(1, $0) }
   }
 
-  /// Adds a request. Returns its number, and whether it may run now.
+  /// Adds a request. Returns the request's number, and whether it may run now.
   mutating func enter(_ host: String) -> (number: Int, mayRun: Bool) {
     last += 1
     guard allows(host) else {
@@ -26,7 +26,7 @@ struct RequestTurns {
     return (last, true)
   }
 
-  /// Removes a request that has ended, or that waits no longer. Returns those that may run now.
+  /// Removes an ended request, or one no longer waiting. Returns those that may run now.
   mutating func leave(_ number: Int) -> [Int] {
     if let host = running.removeValue(forKey: number) {
       let rest = (counts[host] ?? 1) - 1

@@ -1,7 +1,7 @@
 /// The default base filter: accepts successful answers.
 ///
-/// A 304 is a success if the caller's request had a condition of its own. A rejected answer stays
-/// in ``NetworkError/response``, which may have a problem document (RFC 9457).
+/// A 304 is a success if the caller's request had a condition. A rejected answer stays in
+/// ``NetworkError/response``; it may have a problem document (RFC 9457).
 public struct SuccessFilter: ResponseFilter {
   /// Creates the filter.
   public init() {}
@@ -20,14 +20,14 @@ public struct SuccessFilter: ResponseFilter {
   }
 }
 
-/// A list of filters that run one after another.
+/// A list of filters, run one after another.
 public struct FilterChain: ResponseFilter {
   private let filters: [any ResponseFilter]
 
   /// Creates a chain; each filter gets the result of the filters before it.
   public init(_ filters: any ResponseFilter...) { self.filters = filters }
 
-  /// Accepts an answer that all filters accept.
+  /// Accepts an answer if all filters accept it.
   public func check(
     _ response: NetworkResponse, for request: NetworkRequest
   ) throws(NetworkError) -> NetworkResponse {
@@ -47,7 +47,7 @@ extension NetworkRequest {
 }
 
 extension TransportHeaders {
-  /// Whether a field makes the answer depend on the caller's own copy (RFC 9110 §13.1).
+  /// True if a field makes the answer depend on the caller's own copy (RFC 9110 §13.1).
   var hasCondition: Bool {
     ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"]
       .contains { self[$0] != nil }

@@ -1,8 +1,7 @@
 /// Checks before a request whether any network could carry it.
 ///
 /// The client calls it before every attempt, so it must return at once. It returns `reachable`
-/// unless an attempt would certainly fail: a wrong guess must never prevent an attempt that would
-/// succeed.
+/// unless an attempt would certainly fail: a wrong guess must never prevent a successful attempt.
 public protocol Connectivity: Sendable {
   /// Returns the status of the connection to `host`: a name, or a literal address (IPv6 without
   /// brackets).
@@ -17,7 +16,7 @@ public enum ConnectivityStatus: Sendable, Equatable {
   case offline(String)
 }
 
-/// Assumes a connection, so that every attempt decides, as a simulated network requires.
+/// Assumes a connection, so every attempt decides, as a simulated network requires.
 public struct AssumedConnectivity: Connectivity {
   /// Creates the assumption.
   public init() {}

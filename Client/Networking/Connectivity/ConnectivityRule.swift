@@ -3,11 +3,11 @@ import FerryPlatform
 /// Decides when a host is certainly unreachable: a pure rule.
 ///
 /// It errs on one side only. A failed attempt costs little, since without a network it fails at
-/// once. If the rule prevents an attempt that would succeed, nobody can get around that.
+/// once. If the rule wrongly prevents an attempt, nobody can get around this.
 struct ConnectivityRule {
   /// The facts about the machine, computed only when they are needed.
   struct Facts {
-    /// Whether the kernel has a route to a literal address; `true` if that is unknown.
+    /// Returns true if the kernel has a route to a literal address, or if this is unknown.
     var hasRoute: (String) -> Bool
     /// The interfaces; `nil` if they cannot be listed.
     var interfaces: () -> [NetworkInterface]?
@@ -17,7 +17,7 @@ struct ConnectivityRule {
     var ownName: () -> String
     /// The addresses of the name servers in use.
     var nameServers: () -> [String]
-    /// The hosts of the proxies that may be in use.
+    /// Returns the hosts of the proxies possibly in use.
     var proxies: () -> [String]
   }
 
@@ -46,14 +46,14 @@ struct ConnectivityRule {
     return interfaces.contains { !$0.isLoopback && $0.isUp && $0.isRunning && $0.hasAddress }
   }
 
-  /// Whether there is a default route. Drivers report an interface in different ways, so the
+  /// True if there is a default route. Drivers report an interface in different ways, so the
   /// kernel's own decision counts as well. The addresses are those for documentation (RFC 5737, RFC
   /// 3849); this sends no packet.
   private var hasDefaultRoute: Bool {
     facts.hasRoute("192.0.2.1") || facts.hasRoute("2001:db8::1")
   }
 
-  /// Whether a name is one of this machine's, which works without any interface.
+  /// Returns true if a name is one of this machine's; it works without any interface.
   private func isKnownHere(_ name: String) -> Bool {
     if Self.normalised(facts.ownName()) == name { return true }
     if facts.localAddresses(name).contains(where: {
@@ -61,8 +61,8 @@ struct ConnectivityRule {
     }) {
       return true
     }
-    // An own name server on this machine may know any name. The stub of systemd-resolved, which
-    // most machines have, knows none without a network.
+    // An own name server on this machine may know any name. The stub of systemd-resolved, found on
+    // most machines, knows none without a network.
     return facts.nameServers().contains {
       HostName.isLoopback($0) && $0 != "127.0.0.53" && $0 != "127.0.0.54"
     }
@@ -79,8 +79,8 @@ struct NetworkInterface: Equatable {
   var name: String
   var isLoopback = false
   var isUp = true
-  /// Whether the link has a peer.
+  /// True if the link has a peer.
   var isRunning = true
-  /// Whether it has an IP address.
+  /// True if it has an IP address.
   var hasAddress = true
 }

@@ -1,8 +1,8 @@
 import FerryPlatform
 
-/// Connections whose content others can read.
+/// Connections with content that others can read.
 package enum PlainConnection {
-  /// Whether requests to an address go to another machine without encryption.
+  /// Returns true if requests to an address go to another machine without encryption.
   package static func leavesMachine(_ url: String) -> Bool {
     guard let address = try? RequestAddress(url), !address.isSecure else { return false }
     let host = address.host.lowercasedASCII

@@ -30,7 +30,7 @@ public struct SystemConnectivity: Connectivity {
       })
   }
 
-  /// Whether the kernel has a route to a literal address.
+  /// Returns true if the kernel has a route to a literal address.
   ///
   /// Connecting a datagram socket looks up a route and sends nothing.
   static func hasRoute(_ host: String) -> Bool {

@@ -1,6 +1,6 @@
-/// The bytes of a form between its contents: a pure rule.
+/// The bytes of a form between the contents: a pure rule.
 struct MultipartEncoding: Sendable {
-  /// The characters of boundaries: a set that needs no quotes (RFC 2046 §5.1.1).
+  /// The characters of boundaries: a set without a need for quotes (RFC 2046 §5.1.1).
   private static let letters = Array(
     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
   /// 32 letters of 62 have 190 bits: nobody guesses them, and no file has them by chance.
@@ -10,7 +10,7 @@ struct MultipartEncoding: Sendable {
   /// The text between parts.
   let boundary: String
 
-  /// Draws a boundary that none of the form's bytes in memory contain.
+  /// Draws a boundary that is in none of the form's bytes in memory.
   init(_ form: MultipartForm, random: () -> UInt64) {
     self.form = form
     var boundary = Self.boundary(random)
@@ -23,7 +23,7 @@ struct MultipartEncoding: Sendable {
 
   /// Returns the body: the contents, and the bytes between them.
   ///
-  /// - Throws: kind `other` for a media type that a field cannot carry.
+  /// - Throws: kind `other` for a media type impossible in a field.
   func parts() throws(NetworkError) -> [BodyPart] {
     var parts: [BodyPart] = []
     for part in form.parts {

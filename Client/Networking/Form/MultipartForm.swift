@@ -44,8 +44,8 @@ public struct MultipartForm: Sendable, Equatable {
     parts.append(Part(name: name, content: .bytes(Array(value.utf8))))
   }
 
-  /// Adds the file at `path`; its name is the last part of the path, unless `fileName` is another
-  /// one.
+  /// Adds the file at `path`; the file's name is the last part of the path, unless `fileName` is
+  /// another one.
   public mutating func addFile(
     _ name: String, path: String, fileName: String? = nil,
     contentType: String = "application/octet-stream"

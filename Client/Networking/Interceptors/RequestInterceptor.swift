@@ -2,8 +2,8 @@
 /// tokens.
 ///
 /// It sees each attempt of each request to the client's bases: uploads, downloads and streams, too.
-/// Requests to absolute addresses pass by, so that no other server gets a token. Fields that it adds
-/// go to no other origin: a redirect there fails, except for `Authorization` and `Cookie`, which are
+/// Requests to absolute addresses pass by, so no other server gets a token. Fields added here go to
+/// no other origin: a redirect there fails, except for `Authorization` and `Cookie`, which are
 /// omitted.
 ///
 /// Responses are altered by a ``ResponseFilter``.
@@ -19,11 +19,12 @@
 /// }
 /// ```
 public protocol RequestInterceptor: Sendable {
-  /// The user whose credentials the interceptor adds; `nil` if it adds none. A cache keeps the
+  /// The user of the credentials added by the interceptor; `nil` if it adds none. A cache keeps the
   /// responses of different users apart.
   var user: String? { get }
 
-  /// Whether the interceptor sees requests to a base; by default all but absolute addresses.
+  /// Returns true if the interceptor sees requests to a base; by default all but absolute
+  /// addresses.
   func sees(_ base: BaseAddress) -> Bool
 
   /// Changes a complete request before an attempt.
@@ -40,7 +41,7 @@ public protocol RequestInterceptor: Sendable {
 }
 
 extension RequestInterceptor {
-  /// Returns whether the base is one of the client's own.
+  /// Returns true if the base is one of the client's own.
   public func sees(_ base: BaseAddress) -> Bool {
     if case .absolute = base { return false }
     return true
@@ -57,15 +58,15 @@ extension RequestInterceptor {
   }
 }
 
-/// A request as it was sent, and its response.
+/// A request as it was sent, and the response.
 public struct AnsweredRequest: Sendable {
   /// The caller's request.
   public let request: NetworkRequest
   /// The request as it travelled, with the fields of all interceptors.
   public let sent: TransportRequest
-  /// The response; its body is empty for streams and downloads.
+  /// The response; the body is empty for streams and downloads.
   public let response: NetworkResponse
-  /// Whether ``AnswerReview/sendAgain`` has an effect: a request is sent again once.
+  /// True if ``AnswerReview/sendAgain`` has an effect: a request is sent again once.
   public let maySendAgain: Bool
 }
 
@@ -82,7 +83,7 @@ public enum AnswerReview: Sendable, Equatable {
 struct InterceptorChain: Sendable {
   let interceptors: [any RequestInterceptor]
 
-  /// Returns the interceptors that see requests to a base.
+  /// Returns the interceptors for requests to a base.
   func seeing(_ base: BaseAddress) -> InterceptorChain {
     InterceptorChain(interceptors: interceptors.filter { $0.sees(base) })
   }
@@ -108,7 +109,7 @@ struct InterceptorChain: Sendable {
     return prepared
   }
 
-  /// Returns whether one of the interceptors wants the request to be sent again.
+  /// Returns true if one of the interceptors wants the request to be sent again.
   func review(_ answered: AnsweredRequest) async throws(NetworkError) -> AnswerReview {
     for interceptor in interceptors {
       if try await interceptor.review(answered) == .sendAgain { return .sendAgain }

@@ -3,9 +3,9 @@ import Synchronization
 
 /// Adds a token to requests, and gets another one when the server rejects it.
 ///
-/// The first response 401 makes it call the closure, once for all requests that wait. Then it sends
+/// After the first response 401 it calls the closure, once for all waiting requests. Then it sends
 /// each rejected request again, once. The closure may send requests through the same client: they
-/// travel without a token.
+/// are sent without a token.
 ///
 /// ```swift
 /// let session = TokenInterceptor(user: "ada") { rejected in
@@ -17,12 +17,12 @@ import Synchronization
 public final class TokenInterceptor: RequestInterceptor {
   /// Returns a token.
   ///
-  /// `rejected` is `nil` at the first call, and later the token that the server rejected. A result
+  /// `rejected` is `nil` at the first call, and later the token rejected by the server. A result
   /// `nil` means that there is no other: requests end with the server's 401. An error ends the
-  /// requests that wait, and the next rejection calls the closure again.
+  /// waiting requests, and the next rejection calls the closure again.
   public typealias Fetch = @Sendable (_ rejected: String?) async throws -> String?
 
-  /// Whether the current task runs a fetch, whose own requests must not wait for it.
+  /// True if the current task runs a fetch: the fetch's own requests must not wait for it.
   @TaskLocal private static var isFetching = false
 
   public let user: String?
@@ -30,13 +30,13 @@ public final class TokenInterceptor: RequestInterceptor {
   private let statuses: Set<Int>
   private let fetch: Fetch
   private let state = Mutex(TokenState())
-  // A refresh that began may use up a refresh token: it runs to its end.
+  // A refresh under way may use up a refresh token: it runs to the end.
   private let flights = SingleFlight<Int, String?>(endsWithLastCaller: false)
 
   /// Creates an interceptor.
   ///
   /// - Parameters:
-  ///   - user: whose token it is; a cache keeps users apart. It may be any name that stays the same.
+  ///   - user: the token's user; a cache keeps users apart. It may be any name that stays the same.
   ///   - scheme: of the field `Authorization`.
   ///   - statuses: the rejections after which another token may help.
   public init(
@@ -48,8 +48,8 @@ public final class TokenInterceptor: RequestInterceptor {
     self.fetch = fetch
   }
 
-  /// Sets the token, such as after signing in; `nil` after signing out. A refresh that is under way
-  /// does not change it any more.
+  /// Sets the token, such as after signing in; `nil` after signing out. A refresh under way does
+  /// not change it any more.
   public func set(_ token: String?) { state.withLock { $0.set(token) } }
 
   public func prepare(

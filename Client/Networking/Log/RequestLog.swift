@@ -57,7 +57,7 @@ final class RequestLog: Sendable {
 }
 
 extension TransportRequest {
-  /// The bytes of the body; a file that is gone counts as empty.
+  /// The bytes of the body; a missing file counts as empty.
   fileprivate var bodyBytes: Int {
     let all = parts.isEmpty ? [file.map { .file($0) } ?? .bytes(body ?? [])] : parts
     return all.reduce(0) { total, part in

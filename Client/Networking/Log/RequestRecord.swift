@@ -1,15 +1,14 @@
-/// A request that has ended, for a log. It contains no secrets: no field, no body, no values of
-/// parameters.
+/// An ended request, for a log. It contains no secrets: no field, no body, no values of parameters.
 public struct RequestRecord: Sendable, Equatable, CustomStringConvertible {
   /// The result of a request.
   public enum Outcome: Sendable, Equatable {
-    /// A response of the server that the filters accepted.
+    /// A response of the server, accepted by the filters.
     case network(status: Int)
     /// An earlier response: from a cache or a mission, or confirmed by the server.
     case cache(status: Int, age: Duration)
     /// A stale response, because the server was unreachable.
     case stale(status: Int, age: Duration)
-    /// No response that the filters accepted. The reason is a word such as `offline`; the status is
+    /// No response accepted by the filters. The reason is a word such as `offline`; the status is
     /// that of a rejected response.
     case failed(reason: String, status: Int?)
   }
@@ -26,7 +25,7 @@ public struct RequestRecord: Sendable, Equatable, CustomStringConvertible {
   public var attempts: Int
   /// Bytes of the request's body, for one attempt.
   public var bytesSent: Int
-  /// Bytes of bodies that were received, decoded; for downloads in all attempts.
+  /// The received bytes of bodies, decoded; for downloads in all attempts.
   public var bytesReceived: Int
 
   /// The record as one line: `GET https://host/a?page=* network 200 0.034 s 1 attempt ↑0 ↓512`.
@@ -46,7 +45,7 @@ public struct RequestRecord: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// An address without its secrets: a pure rule.
+/// An address without secrets: a pure rule.
 enum RedactedAddress {
   /// Returns the address without user, password and fragment, and with `*` for each value of a
   /// parameter.

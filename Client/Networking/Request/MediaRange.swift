@@ -17,7 +17,7 @@ public struct MediaRange: Sendable, Hashable, ExpressibleByStringLiteral, Custom
     (description, type, subtype) = (text, names[0], names[1])
   }
 
-  /// Creates a range from a text of the program; a text that is not a range is a mistake of the
+  /// Creates a range from a text of the program; a text other than a range is a mistake of the
   /// program.
   public init(stringLiteral text: String) {
     guard let range = MediaRange(text) else {
@@ -26,7 +26,7 @@ public struct MediaRange: Sendable, Hashable, ExpressibleByStringLiteral, Custom
     self = range
   }
 
-  /// Whether the range has the type in a `Content-Type`, whatever its parameters.
+  /// Returns true if the range has the type in a `Content-Type`, with any parameters.
   public func contains(_ contentType: String) -> Bool {
     let names = Self.names(contentType)
     guard names.count == 2 else { return false }
@@ -39,16 +39,16 @@ public struct MediaRange: Sendable, Hashable, ExpressibleByStringLiteral, Custom
   }
 }
 
-/// Rejects the content of a successful response whose media type the caller does not accept.
+/// Rejects the content of a successful response, if the caller does not accept its media type.
 struct AcceptedTypes: Sendable, Equatable {
   let ranges: [MediaRange]
 
   /// The value of `Accept`.
   var field: String { ranges.map(\.description).joined(separator: ", ") }
 
-  /// Checks a response that the filters of the client have accepted.
+  /// Checks a response accepted by the filters of the client.
   ///
-  /// - Parameter hasBody: whether `response` has its body; that of a stream arrives later.
+  /// - Parameter hasBody: true if `response` has the body; the body of a stream arrives later.
   /// - Throws: kind ``NetworkError/Kind/unacceptable(contentType:)``.
   func check(_ response: NetworkResponse, hasBody: Bool) throws(NetworkError) {
     guard response.isSuccess, response.status != 204, response.status != 205 else { return }

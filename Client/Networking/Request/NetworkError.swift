@@ -1,10 +1,10 @@
-/// The reason why a request has no answer that its filters accept.
+/// The reason why a request has no accepted answer.
 public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The reasons that callers treat differently.
   public enum Kind: Sendable, Equatable {
     /// There is no network, or the server is unreachable over it: the work is kept, try later.
     case offline
-    /// Connected, but the answer or its next part did not arrive in time.
+    /// Connected, but the answer or the next part of it did not arrive in time.
     case timedOut
     /// The connection broke before the whole answer arrived.
     case interrupted
@@ -23,16 +23,15 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     case notCached
     /// A filter rejected the answer.
     case rejected(status: Int, reason: String)
-    /// A successful response has a media type that the request does not accept; `nil` if it has
-    /// none.
+    /// A successful response has a media type not accepted by the request; `nil` if it has none.
     case unacceptable(contentType: String?)
-    /// The envelope of a successful response contains an error of the server's own, with its code.
+    /// The envelope of a successful response contains an error of the server's own, with the code.
     case business(code: String)
     /// The response is not the caller's type.
     case undecodable
     /// A file to send cannot be read, or a file to receive cannot be written.
     case fileFailed
-    /// Anything else, such as a redirect loop or an answer that is not HTTP.
+    /// Anything else, such as a redirect loop or an answer other than HTTP.
     case other
   }
 
@@ -40,7 +39,7 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
   public let kind: Kind
   /// A description with the `host:port`, for the user.
   public let message: String
-  /// The pause before the next attempt that the server requested.
+  /// The server's requested pause before the next attempt.
   public var retryAfter: Duration?
   /// The rejected answer, for callers that can read more from it.
   public var response: NetworkResponse?
@@ -55,7 +54,7 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     self.response = response
   }
 
-  /// Creates a filter's rejection of `response` with its reason, such as `HTTP 404`.
+  /// Creates a filter's rejection of `response` with the reason, such as `HTTP 404`.
   public init(rejecting response: NetworkResponse, _ reason: String) {
     self.init(
       .rejected(status: response.status, reason: reason), reason, response: response)
@@ -79,7 +78,7 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     self.init(kind, error.message)
   }
 
-  /// Whether the same request may succeed later.
+  /// True if the same request may succeed later.
   public var isTransient: Bool {
     switch kind {
     case .offline, .timedOut, .interrupted: true

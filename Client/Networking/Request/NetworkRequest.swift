@@ -1,7 +1,7 @@
-/// A request: a value in which everything but the path has a default.
+/// A request: a value with a default for everything but the path.
 ///
-/// A `nil` property takes the client's default (``NetworkConfiguration``), so a request declares
-/// only its differences.
+/// A `nil` property has the client's default (``NetworkConfiguration``), so a request declares only
+/// the differences.
 ///
 /// ```swift
 /// let weather = NetworkRequest(
@@ -29,24 +29,24 @@ public struct NetworkRequest: Sendable {
   public var connectTimeout: Duration?
   /// The largest body accepted, in bytes after decompression; streams and downloads have none.
   public var responseLimit: Int?
-  /// When to repeat the request after a failure that may pass.
+  /// When to repeat the request after a temporary failure.
   public var retry: RetryPolicy?
-  /// Whether sending the request twice is harmless; `nil` leaves that to the method (RFC 9110
-  /// §9.2.2).
+  /// True if sending the request twice is harmless; `nil` leaves the decision to the method (RFC
+  /// 9110 §9.2.2).
   public var isRepeatable: Bool?
-  /// Whether an earlier answer may serve; only for GET. Streams and downloads use no cache.
+  /// True if an earlier answer may serve; only for GET. Streams and downloads use no cache.
   public var cache: CacheRule?
-  /// The media types that the request accepts: sent as `Accept`, and checked in a successful
-  /// response; `nil` takes the client's.
+  /// The accepted media types of the request: sent as `Accept`, and checked in a successful
+  /// response; `nil` for the client's.
   public var accepts: [MediaRange]?
   /// Checks the answer after the client's base filter has accepted it.
   public var filter: (any ResponseFilter)?
   /// For streams and downloads: the least bytes a second of the body, over each `timeout`. `nil`
   /// for a body that may be silent for long, such as a stream of events.
   public var minimumRate: Int?
-  /// The addresses to which the server may redirect the request.
+  /// The addresses that the server may redirect the request to.
   public var redirects: RedirectRule?
-  /// The addresses to which the request and its redirects may connect.
+  /// The addresses that the request and redirects may connect to.
   public var destinations = DestinationRule.any
 
   /// Creates a request for `path`, percent-encoded already.
@@ -73,7 +73,7 @@ public struct NetworkRequest: Sendable {
     self.filter = filter
   }
 
-  /// Creates a request for the path of these segments, which are plain text with any characters.
+  /// Creates a request for the path of these segments: plain text with any characters.
   public init(
     segments: [String], method: TransportMethod = .get, base: BaseAddress = .main
   ) {
@@ -86,7 +86,7 @@ public struct NetworkRequest: Sendable {
     self.init("", method: method, base: .absolute(url))
   }
 
-  /// Whether another attempt may follow a failed one.
+  /// True if another attempt may follow a failed one.
   var mayRepeat: Bool {
     if let isRepeatable { return isRepeatable }
     return switch method {
@@ -96,7 +96,7 @@ public struct NetworkRequest: Sendable {
   }
 }
 
-/// The base address that a request's path is appended to.
+/// The base address before a request's path.
 public enum BaseAddress: Sendable, Hashable {
   /// The client's main base.
   case main
@@ -113,7 +113,7 @@ public struct QueryItem: Sendable, Hashable {
   public var name: String
   /// The value, not encoded.
   public var value: String
-  /// Whether another value requests other content, as a page does and a trace number does not.
+  /// True if another value requests other content, as a page does and a trace number does not.
   /// Identifying parameters are part of a cache's key.
   public var identifies: Bool
 
@@ -131,11 +131,11 @@ public enum NetworkBody: Sendable, Equatable {
   case bytes([UInt8], contentType: String? = nil)
   /// A file, or these bytes of it, read while it is sent and never as a whole in memory.
   case file(String, range: Range<Int>? = nil, contentType: String? = nil)
-  /// A form with fields and files; its `Content-Type` replaces that of the request's fields.
+  /// A form with fields and files; the form's `Content-Type` replaces that of the request's fields.
   case form(MultipartForm)
 
-  /// The value of `Content-Type`, unless the request's fields have one; that of a form is drawn with
-  /// its boundary.
+  /// The value of `Content-Type`, unless the request's fields have one; for a form it is drawn with
+  /// the boundary.
   var contentType: String? {
     switch self {
     case .bytes(_, let type), .file(_, _, let type): type

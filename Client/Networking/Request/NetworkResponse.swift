@@ -1,4 +1,4 @@
-/// A whole answer and its origin.
+/// A whole answer and the origin.
 public struct NetworkResponse: Sendable, Equatable {
   /// The origin of an answer.
   public enum Origin: Sendable, Equatable {
@@ -30,6 +30,6 @@ public struct NetworkResponse: Sendable, Equatable {
     self.origin = origin
   }
 
-  /// Whether the status is 2xx.
+  /// True if the status is 2xx.
   public var isSuccess: Bool { 200..<300 ~= status }
 }

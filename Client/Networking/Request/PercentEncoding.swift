@@ -2,7 +2,7 @@
 package enum PercentEncoding {
   private static let digits = Array("0123456789ABCDEF".utf8)
 
-  /// Encodes every byte but the unreserved ones (§2.3) as `%XX`, so that no text counts as syntax.
+  /// Encodes every byte but the unreserved ones (§2.3) as `%XX`, so no text counts as syntax.
   package static func encode(_ text: String) -> String {
     var encoded: [UInt8] = []
     encoded.reserveCapacity(text.utf8.count)

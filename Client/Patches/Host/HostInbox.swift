@@ -1,14 +1,14 @@
 import FerryPlatform
 import Synchronization
 
-/// Events for the thread that drives a host, from services' tasks and from cancellation. A byte in
-/// a socket wakes the thread.
+/// Events for the thread of a host, from services' tasks and from cancellation. A byte in a socket
+/// wakes the thread.
 final class HostInbox: Sendable {
   private struct State {
     var events: [PatchCall.Event] = []
     var isCancelled = false
     var tasks: [Int64: Task<Void, Never>] = [:]
-    /// −1 after the end, so that no late answer writes to another file's descriptor.
+    /// −1 after the end, so no late answer writes to another file's descriptor.
     var wakeEnd: Int32 = -1
   }
 
@@ -21,7 +21,7 @@ final class HostInbox: Sendable {
     return ends.other
   }
 
-  /// Closes the other end, and cancels the services that still work.
+  /// Closes the other end, and cancels the services still at work.
   func close() {
     let tasks = state.withLock { state in
       if state.wakeEnd >= 0 { Platform.closeDescriptor(state.wakeEnd) }
@@ -36,7 +36,7 @@ final class HostInbox: Sendable {
 
   func cancel() { change { $0.isCancelled = true } }
 
-  /// Keeps a service's task until its answer.
+  /// Stores a service's task until the answer.
   func add(_ number: Int64, _ task: Task<Void, Never>) {
     state.withLock { $0.tasks[number] = task }
   }

@@ -1,14 +1,14 @@
 import FerryPlatform
 
-/// A process of `ferry-patch` and the socket to it. Its descriptors 0 and 1 are the socket's other
-/// end; it has no environment.
+/// A process of `ferry-patch` and the socket to it. The process's descriptors 0 and 1 are the
+/// socket's other end; it has no environment.
 struct HostProcess: ~Copyable {
   private let process: pid_t
   /// The app's end. It never blocks.
   let socket: Int32
   private var isReaped = false
 
-  /// Starts a process that confines itself to these limits.
+  /// Starts a process confined to these limits.
   init(_ host: PatchHost, limits: PatchLimits) throws(PatchFailure) {
     let milliseconds = max(1, limits.time.patchMilliseconds)
     let arguments = [host.path, "run", String(limits.memoryBytes), String(milliseconds)]
@@ -51,7 +51,7 @@ struct HostProcess: ~Copyable {
     while true {
       let found = waitpid(process, &status, options)
       if found == process { return status }
-      // An app that ignores its children's ends leaves nothing to wait for: an unknown exit.
+      // If an app ignores the ends of its children, there is nothing to wait for: an unknown exit.
       if found < 0 && errno != EINTR { return 1 << 8 }
       if found == 0 { return nil }
     }
@@ -80,7 +80,7 @@ struct HostProcess: ~Copyable {
     var all = sigset_t()
     sigfillset(&all)
     posix_spawnattr_setsigdefault(&attributes, &all)
-    // A group of its own: the terminal's signals are for the app.
+    // A separate group: the terminal's signals are for the app.
     #if canImport(Darwin)
       let isolation = Int32(POSIX_SPAWN_CLOEXEC_DEFAULT)
     #else
@@ -100,7 +100,7 @@ struct HostProcess: ~Copyable {
   private static func reason(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
-/// Two connected sockets that no child process inherits.
+/// Two connected sockets, inherited by no child process.
 enum SocketPair {
   /// Returns the sockets; `nil`, and `errno`, if there are none left. The own one never blocks, and
   /// raises no signal when the other one is closed.

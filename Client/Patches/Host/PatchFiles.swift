@@ -35,7 +35,7 @@ struct PatchLedgerFile: Sendable {
       guard count > 0 || errno == EINTR else { throw fault(Self.reason(errno)) }
       rest = rest.dropFirst(max(0, count))
     }
-    // After a loss of power, the former ledger would trust patches that this one distrusts.
+    // After a loss of power, the former ledger would trust patches distrusted by this one.
     guard fsync(descriptor) == 0, rename(draft, path) == 0, Platform.flushFolder(of: path) else {
       throw fault(Self.reason(errno))
     }
@@ -93,7 +93,7 @@ enum BoundedFile {
   }
 
   static func read(_ path: String, limit: Int) -> Result<[UInt8], Fault> {
-    // Opening a pipe would wait for its writer.
+    // Opening a pipe would wait for the writer.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return .failure(errno == ENOENT ? .absent : .system(errno)) }
     defer { close(descriptor) }

@@ -2,8 +2,8 @@ import FerryExecutors
 import FerryPlatform
 import Foundation
 
-/// Runs each call in a process of its own, which ends with the call: no call sees another one's
-/// traces. At most ``atOnce`` calls run at once; others wait for their turn.
+/// Runs each call in a separate process; it ends with the call: no call sees another one's traces.
+/// At most ``atOnce`` calls run at once; others wait for their turn.
 final class ProcessRunner: PatchRunning {
   /// Calls, and thus processes, at once.
   static let atOnce = 4
@@ -69,7 +69,7 @@ struct HostSession {
       if events.isCancelled { return .failure(.timeUsedUp) }
       if ContinuousClock.now >= deadline { events.events.append(.deadline) }
       events.events += Self.exchange(process, &outgoing)
-      // The end comes after all that the host wrote before.
+      // The end comes after everything the host wrote before.
       if Self.isClosed(process) { events.events.append(.ended(Self.end(of: &process, deadline))) }
       var isIdle = events.events.isEmpty
       for event in events.events {
@@ -116,14 +116,14 @@ struct HostSession {
     return count > 0 ? [.received(Array(bytes[..<count]))] : []
   }
 
-  /// Returns whether the host has closed its end and all that it wrote is read.
+  /// Returns true if the host has closed its end and everything from the host is read.
   private static func isClosed(_ process: borrowing HostProcess) -> Bool {
     var byte: UInt8 = 0
     let count = recv(process.socket, &byte, 1, Int32(MSG_PEEK))
     return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)
   }
 
-  /// Waits for a process that has closed its socket. One that goes on is stopped.
+  /// Waits for a process after it closed the socket. A process that continues is stopped.
   private static func end(
     of process: inout HostProcess, _ deadline: ContinuousClock.Instant
   ) -> PatchCall.HostEnd {

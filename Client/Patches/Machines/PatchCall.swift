@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// One call of a patch in a host: the conversation with the process, and its limits; pure.
+/// One call of a patch in a host: the conversation with the process, and the limits; pure.
 struct PatchCall: Sendable {
   enum Event: Sendable {
     /// The host wrote these bytes.
@@ -15,7 +15,7 @@ struct PatchCall: Sendable {
   enum Effect: Equatable, Sendable {
     /// Write these bytes to the host.
     case send([UInt8])
-    /// Call a service, and report its answer under the number.
+    /// Call a service, and report the answer under the number.
     case call(Int64, service: String, arguments: [UInt8])
     /// Stop the host. Nothing comes after this.
     case finish(Result<[UInt8], PatchFailure>)
@@ -39,13 +39,13 @@ struct PatchCall: Sendable {
   private var unanswered: Set<Int64> = []
   private(set) var isFinished = false
 
-  /// - Parameter services: The services that the patch declared and the app granted.
+  /// - Parameter services: The services declared by the patch and granted by the app.
   init(services: Set<String>, limits: PatchLimits) {
     self.services = services
     self.limits = limits
   }
 
-  /// Returns the two lines that begin a conversation.
+  /// Returns the two lines at the beginning of a conversation.
   static func opening(script: String, input: [UInt8]) -> [UInt8] {
     var json = JSONWriter(capacity: script.utf8.count + input.count + 64)
     json.string(script)
@@ -55,7 +55,7 @@ struct PatchCall: Sendable {
     return json.finish()
   }
 
-  /// Takes an event; after the last effect, all events are passed over.
+  /// Handles an event; after the last effect, all events are ignored.
   mutating func handle(_ event: Event) -> [Effect] {
     if isFinished { return [] }
     switch event {
@@ -134,7 +134,7 @@ struct PatchCall: Sendable {
     return [.send(json.finish())]
   }
 
-  /// An answer has to be exact for the script, as an input has to be.
+  /// Checks an answer: it must be exact for the script, as an input must be.
   private static func checked(
     _ answer: Result<[UInt8], ServiceFailure>
   ) -> Result<[UInt8], ServiceFailure> {
@@ -148,7 +148,7 @@ struct PatchCall: Sendable {
     return .finish(result)
   }
 
-  /// Exit codes are those of Client/PatchHost/confine.h.
+  /// Returns the failure for a process's end. Exit codes are those of Client/PatchHost/confine.h.
   private static func failure(of end: HostEnd) -> PatchFailure {
     switch end {
     case .exited(3): .memoryUsedUp

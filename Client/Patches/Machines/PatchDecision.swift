@@ -11,11 +11,11 @@ public enum PatchRefusal: Sendable, Equatable, CustomStringConvertible {
   case otherApp(String)
   /// It is for other releases of this app.
   case otherVersion([String])
-  /// Its time is over.
+  /// The patch's time is over.
   case expired
   /// The app has no behaviour of this name.
   case unknownBehaviour(String)
-  /// It needs a service that the app does not grant to this behaviour.
+  /// The patch needs a service not granted by the app to this behaviour.
   case serviceNotGranted(String)
   /// The app had a newer patch of this behaviour, or another one with the same sequence.
   case downgrade(newest: Int64)
@@ -41,9 +41,9 @@ public enum PatchRefusal: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// Which patches an app uses; pure (SPEC.md §34).
+/// Decides which patches an app uses; pure (SPEC.md §34).
 struct PatchDecision: Sendable {
-  /// The patches that come into force, and those that do not, by their places in the delivery.
+  /// The accepted and the rejected patches, by their places in the delivery.
   struct Outcome: Sendable, Equatable {
     var accepted: [Int: AcceptedPatch] = [:]
     var refused: [Int: PatchRefusal] = [:]
@@ -52,7 +52,7 @@ struct PatchDecision: Sendable {
   let app: String
   let version: String
   let keys: [Ed25519.PublicKey]
-  /// The services that the app grants to each behaviour.
+  /// The services granted by the app to each behaviour.
   let grants: [String: Set<String>]
   /// Milliseconds since 1970.
   let now: Int64
@@ -102,7 +102,7 @@ struct PatchDecision: Sendable {
     }
   }
 
-  /// The signature comes first: nothing else of a document is looked at before.
+  /// Verifies a document. The signature comes first: nothing else is looked at before.
   private func verified(_ bytes: [UInt8]) throws(Refused) -> AcceptedPatch {
     guard bytes.count <= PatchDocumentLimits.standard.documentBytes else {
       throw Refused(refusal: .malformed("it has \(bytes.count) bytes"))
@@ -140,7 +140,7 @@ struct PatchDecision: Sendable {
   }
 }
 
-/// A patch whose signature and rules hold.
+/// A patch with a valid signature that fulfils the rules.
 struct AcceptedPatch: Sendable, Equatable {
   let document: PatchDocument
   /// Of the document's bytes.

@@ -1,11 +1,10 @@
 import FerryProtocol
 
-/// Checks of JSON that crosses the border between an app and a script; pure.
+/// Checks of JSON between an app and a script; pure.
 enum PatchJSON {
   /// The deepest nesting that either side may send.
   static let depth = 64
-  /// The largest integer that JavaScript's numbers hold together with both of its neighbours:
-  /// 2^53 − 1.
+  /// The largest integer in JavaScript's numbers together with both neighbours: 2^53 − 1.
   static let integerMax: Int64 = (1 << 53) - 1
 
   /// Returns the reason why a value cannot go to a script; `nil` if it can.

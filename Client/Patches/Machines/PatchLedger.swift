@@ -1,32 +1,32 @@
 import FerryProtocol
 
-/// The app's memory of patches, which outlives its process: the newest patch that each behaviour
-/// has had, and its failures; pure (SPEC.md §34).
+/// The app's memory of patches, beyond the life of the process: the newest patch of each behaviour
+/// so far, and the patch's failures; pure (SPEC.md §34).
 struct PatchLedger: Sendable, Equatable {
   struct Entry: Sendable, Equatable {
-    /// The highest sequence that was ever accepted.
+    /// The highest sequence ever accepted.
     var sequence: Int64
     /// The document with this sequence.
     var digest: ContentHash
     var failuresInARow = 0
-    /// Whether it failed too often. A patch with a higher sequence is enabled again.
+    /// True if it failed too often. A patch with a higher sequence is enabled again.
     var isDisabled = false
   }
 
-  /// Behaviours that a ledger remembers.
+  /// The most behaviours in a ledger.
   static let entriesMax = 1_000
 
   private(set) var entries: [String: Entry] = [:]
 
   init() {}
 
-  /// Notes that a patch is in force. A newer one begins without failures.
+  /// Records a patch in force. A newer one begins without failures.
   mutating func accept(_ behaviour: String, sequence: Int64, digest: ContentHash) {
     guard sequence > entries[behaviour]?.sequence ?? 0 else { return }
     entries[behaviour] = Entry(sequence: sequence, digest: digest)
   }
 
-  /// Notes that a call of this patch returned. Returns whether that changed the ledger.
+  /// Records a successful call of this patch. Returns true if the ledger has changed.
   mutating func recordSuccess(_ behaviour: String, sequence: Int64) -> Bool {
     guard var entry = entries[behaviour], entry.sequence == sequence, entry.failuresInARow > 0,
       !entry.isDisabled
@@ -36,7 +36,7 @@ struct PatchLedger: Sendable, Equatable {
     return true
   }
 
-  /// Notes that a call of this patch failed. Returns whether that changed the ledger.
+  /// Records a failed call of this patch. Returns true if the ledger has changed.
   mutating func recordFailure(_ behaviour: String, sequence: Int64, limit: Int) -> Bool {
     guard var entry = entries[behaviour], entry.sequence == sequence, !entry.isDisabled else {
       return false
@@ -47,7 +47,7 @@ struct PatchLedger: Sendable, Equatable {
     return true
   }
 
-  /// Enables a disabled patch again. Returns whether that changed the ledger.
+  /// Enables a disabled patch again. Returns true if the ledger has changed.
   mutating func enable(_ behaviour: String) -> Bool {
     guard var entry = entries[behaviour], entry.isDisabled || entry.failuresInARow > 0 else {
       return false

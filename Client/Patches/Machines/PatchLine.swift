@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// A line that a host wrote; nothing in it is trusted.
+/// A line from a host; nothing in it is trusted.
 enum PatchLine: Equatable, Sendable {
   /// The script calls a service.
   case call(number: Int64, service: String, arguments: [UInt8])
@@ -11,7 +11,7 @@ enum PatchLine: Equatable, Sendable {
   /// The host could not confine itself.
   case refused(String)
 
-  /// Reads a line without its end.
+  /// Reads a line without the line end.
   init(decoding bytes: [UInt8]) throws(MalformedMessage) {
     self = try decode(bytes, depth: PatchJSON.depth + 1) { (reader) throws(MalformedMessage) in
       try reader.patchLine()

@@ -1,8 +1,8 @@
 /// The place of an application's logic across tables: each call is one transaction, with the same
 /// interceptors.
 ///
-/// It hands out values only. A ``Database`` that leaves its closure no longer works, and a change
-/// of a fetched record reaches no table. Extend it with the calls of your application:
+/// It returns values only. A ``Database`` outside of its closure no longer works, and a change of a
+/// fetched record reaches no table. Extend it with the calls of your application:
 ///
 /// ```swift
 /// extension DataCenter {
@@ -20,8 +20,8 @@ public struct DataCenter: DatabaseAccess {
   private let access: any DatabaseAccess
   private let interceptors: [Interceptor]
 
-  /// Creates a data center over a file. Its interceptors run outside of those that `access` has
-  /// itself.
+  /// Creates a data center over a file. The interceptors run outside of the interceptors of
+  /// `access`.
   public init(_ access: any DatabaseAccess, interceptors: [Interceptor] = []) {
     self.access = access
     self.interceptors = interceptors

@@ -12,7 +12,7 @@ public enum RecordAction: Sendable, Hashable, CaseIterable {
 public struct Interception: Sendable {
   /// The action.
   public let action: RecordAction
-  /// The table; a split table has its first part's name and the columns of all parts.
+  /// The table; a split table has the first part's name and the columns of all parts.
   public let table: TableInfo
   /// Insert: the values. Update: the key and the new values. Delete: the key. A before-interceptor
   /// may change them.
@@ -24,13 +24,13 @@ public struct Interception: Sendable {
 }
 
 /// A closure that runs before or after actions, within their transaction. If it throws, the action
-/// fails and its error reaches the caller.
+/// fails and the error reaches the caller.
 ///
-/// Those of the ``DataCenter`` come first and those of the ``Table`` last, each list in its order.
+/// Those of the ``DataCenter`` come first and those of the ``Table`` last, each list in order.
 /// After an action they run in the reverse order. After-interceptors of updates and deletions run
 /// only if a row changed. An update or deletion by a query runs them for each row, but no
-/// interceptor of queries: a filter of queries does not protect rows from writes. `count` and `exists`
-/// run the ones before a query only. At most 16 interceptors may run within one another.
+/// interceptor of queries: a filter of queries does not protect rows from writes. `count` and
+/// `exists` run the ones before a query only. At most 16 interceptors may run within one another.
 ///
 /// ```swift
 /// let stamped = Interceptor(.before, .insert, .update, table: "notes") { action, _ in
@@ -77,7 +77,7 @@ extension Database {
   /// The most interceptors within each other's writes.
   private static let interceptionDepthMax = 16
 
-  /// Runs the interceptors of one stage. Returns whether there was one.
+  /// Runs the interceptors of one stage. Returns true if there was one.
   @discardableResult
   func intercept(
     _ stage: Interceptor.Stage, _ interception: inout Interception, with own: [Interceptor]
@@ -101,7 +101,7 @@ extension Database {
     return true
   }
 
-  /// Runs the interceptors after an action that another device has made.
+  /// Runs the interceptors after an action of another device.
   ///
   /// - Parameter columns: those of the row; of the key for a deletion.
   package func intercept(
@@ -114,10 +114,10 @@ extension Database {
     try intercept(.after, &interception, with: interceptors)
   }
 
-  /// Ends the use of this value: its calls fail from now on.
+  /// Ends the use of this value: calls fail from now on.
   package func end() { isOver = true }
 
-  /// Whether an interceptor is due.
+  /// Returns true if an interceptor is due.
   func intercepts(
     _ stage: Interceptor.Stage, _ action: RecordAction, on table: TableInfo,
     with own: [Interceptor]

@@ -1,11 +1,11 @@
 import FerryExecutors
 import FerrySQLite
 
-/// A plain SQLite file, which does not sync. It has one writing connection on its own thread, and
-/// up to eight readers beside it. Foreign keys are checked.
+/// A plain SQLite file without sync. It has one writing connection on a dedicated thread, and up to
+/// eight readers beside it. Foreign keys are checked.
 ///
 /// The path `:memory:` is a database in memory, for tests and previews: each call of ``open(_:)``
-/// creates another one, and ``close()`` deletes it. Its reads and writes run one at a time.
+/// creates another one, and ``close()`` deletes it. Reads and writes run one at a time.
 ///
 /// ```swift
 /// let database = try await LocalDatabase.open("settings.db")
@@ -22,10 +22,10 @@ public final class LocalDatabase: DatabaseAccess {
   private let changes: ChangeHub
   private let gate = WorkGate()
 
-  /// Opens `path`, or creates it; only its owner can read a new file (mode 0600).
+  /// Opens `path`, or creates it; only the owner can read a new file (mode 0600).
   ///
-  /// The file of a replica can be opened as well. A write to one of its tracked tables fails then,
-  /// since nothing would record it.
+  /// The file of a replica can be opened as well. A write to one of the replica's tracked tables
+  /// fails then, since nothing would record it.
   ///
   /// - Throws: ``DatabaseError`` if the file cannot be opened or is not a SQLite database.
   public static func open(_ path: String) async throws -> LocalDatabase {
@@ -78,13 +78,13 @@ public final class LocalDatabase: DatabaseAccess {
     try await typed { try await readers.read(body) }
   }
 
-  /// Returns the results of a live query: the present one, and another one after each commit that
-  /// changed rows which the query reads, also by another process. Commits during a run count as
-  /// one. The stream ends with the query's error, or when its consumer stops.
+  /// Returns the results of a live query: the present one, and another one after each commit with
+  /// changes to rows read by the query, also by another process. Commits during a run count as one.
+  /// The stream ends with the query's error, or when the consumer stops.
   ///
-  /// The rows are known of ``TableQuery`` and of `find`, such as `Note.find("n1", in: $0)`: the query
-  /// does not run again if a commit changed only rows that its conditions rule out. Of plain SQL, only
-  /// the tables are known. Each commit of another process runs the query.
+  /// The rows are known of ``TableQuery`` and of `find`, such as `Note.find("n1", in: $0)`: the
+  /// query does not run again if a commit changed only rows excluded by the query's conditions. Of
+  /// plain SQL, only the tables are known. Each commit of another process runs the query.
   ///
   /// ```swift
   /// for try await notes in database.observe({ try Note.all.fetch($0) }) { show(notes) }
@@ -95,15 +95,16 @@ public final class LocalDatabase: DatabaseAccess {
     observation.values(of: fetch, unless: { _, _ in false })
   }
 
-  /// Returns the results of a live query. A result that equals the one before is left out.
+  /// Returns the results of a live query; leaves out a result equal to the one before.
   public func observe<T: Sendable & Equatable>(
     _ fetch: @escaping @Sendable (Database) throws -> T
   ) -> AsyncThrowingStream<T, any Error> {
     observation.values(of: fetch, unless: ==)
   }
 
-  /// Runs the steps of a migrator that the file has not run, each in a transaction of its own, on the
-  /// file's thread. Reads go on meanwhile. If the process ends in between, the next call continues.
+  /// Runs the steps of a migrator that the file has not run, each in a separate transaction, on the
+  /// file's thread. Reads continue meanwhile. If the process ends in between, the next call
+  /// continues.
   ///
   /// ```swift
   /// let report = try await database.migrate(migrator) { failure in
@@ -112,7 +113,8 @@ public final class LocalDatabase: DatabaseAccess {
   /// }
   /// ```
   ///
-  /// - Parameter fallback: decides after a failed step. Nothing of that step is in the file then.
+  /// - Parameter fallback: decides after a failed step. Nothing of the failed step is in the file
+  ///   then.
   /// - Throws: ``MigrationFailure`` if a step fails and there is no fallback; ``MigrationError`` if
   ///   the file has run other steps; the error of the fallback.
   @discardableResult
@@ -137,12 +139,12 @@ public final class LocalDatabase: DatabaseAccess {
     }
   }
 
-  /// Closes the file after all queued calls, and ends its live queries. Later calls fail with
+  /// Closes the file after all queued calls, and ends the live queries. Later calls fail with
   /// ``DatabaseError``.
   public func close() async {
     await readers.close()
     changes.close()
-    // The closure cannot fail. The last connection of a file also removes its log.
+    // The closure cannot fail. The last connection of a file also removes the log.
     try? await executor.run { [writer] in writer.close() }
   }
 
@@ -164,8 +166,8 @@ public final class LocalDatabase: DatabaseAccess {
 }
 
 /// The writing connection.
-// SAFETY: `connection` is only touched by closures that run on the executor's one thread; the last
-// reference may be dropped on any thread, when no closure can run any more.
+// SAFETY: only closures on the executor's one thread touch `connection`; the last reference may be
+// dropped on any thread, when no closure can run any more.
 private final class Writer: @unchecked Sendable {
   private let path: String
   private var connection: SQLiteConnection?
@@ -175,7 +177,7 @@ private final class Writer: @unchecked Sendable {
     self.path = path
     let connection = try SQLiteConnection(path: path)
     let journal = try connection.first("PRAGMA journal_mode=WAL") { $0.text(0) }
-    // A database in memory has no log; its one connection needs none.
+    // A database in memory has no log; the only connection needs none.
     guard journal == "wal" || path == SQLiteConnection.memory else {
       throw DatabaseError("\(path): the file cannot have a write-ahead log; use a file on a disk")
     }

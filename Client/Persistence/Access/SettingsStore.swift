@@ -2,11 +2,11 @@ import FerryProtocol
 import FerrySQLite
 import Foundation
 
-/// Small settings of an app in a SQLite file: Codable values by name. They stay on this device, also in
-/// a replica's file.
+/// Small settings of an app in a SQLite file: Codable values by name. They stay on this device,
+/// also in a replica's file.
 ///
-/// A setting is written in a transaction of its own, or in one with the app's data by the calls with a
-/// ``Database``. Secrets do not belong here: a copy of the file contains them.
+/// A setting is written in a separate transaction, or in one with the app's data by the calls with
+/// a ``Database``. Secrets do not belong here: a copy of the file contains them.
 ///
 /// ```swift
 /// let settings = SettingsStore(replica)
@@ -35,7 +35,7 @@ public struct SettingsStore: Sendable {
 
   /// Stores a setting; `nil` removes it.
   ///
-  /// - Throws: ``RecordError`` for a name or value that is too long; an error of the file.
+  /// - Throws: ``RecordError`` for a too long name or value; an error of the file.
   public func set(_ value: (some Encodable & Sendable)?, for name: String) async throws {
     try await file.write { try Self.set(value, for: name, in: $0) }
   }

@@ -1,30 +1,30 @@
 import Synchronization
 
-/// Admits work on a file until its owner suspends or closes the file (``WorkAdmission``).
+/// Admits work on a file until the owner suspends or closes the file (``WorkAdmission``).
 ///
-/// Statements under way look at ``isSuspended``, and end by themselves. Longer work, such as a
-/// sync, runs in ``whileOpen(_:)``.
+/// Statements under way read ``isSuspended``, and end by themselves. Longer work, such as a sync,
+/// runs in ``whileOpen(_:)``.
 package final class WorkGate: Sendable {
   private struct State {
     var admission = WorkAdmission()
     var next = 0
     /// The stop signals of the work under way.
     var working: [Int: AsyncStream<Void>.Continuation] = [:]
-    /// Work that was stopped and has not ended yet.
+    /// Stopped work without an end so far.
     var ending: [Int: StoppedWork] = [:]
-    /// Callers that wait until no stopped work is left.
+    /// Callers waiting for the end of all stopped work.
     var waitingForEnd: [CheckedContinuation<Void, Never>] = []
-    /// Callers that wait until work may begin.
+    /// Callers waiting until work may begin.
     var waitingForStart: [Int: AsyncStream<Void>.Continuation] = [:]
   }
 
   private let state = Mutex(State())
-  /// The same as in the state, without its lock.
+  /// The same as in the state, without the lock.
   private let suspended = Atomic(false)
 
   package init() {}
 
-  /// Whether transactions have to end. Any thread may ask at any time.
+  /// True if transactions must end. Any thread may ask at any time.
   package var isSuspended: Bool { suspended.load(ordering: .relaxed) }
 
   package var isClosed: Bool { state.withLock { $0.admission.refusal == .closed } }
@@ -36,7 +36,7 @@ package final class WorkGate: Sendable {
 
   // MARK: Stopping
 
-  /// Lets no work begin, and ends all work under way; ``ended()`` waits for that.
+  /// Admits no more work, and ends all work under way; ``ended()`` waits for the end.
   package func suspend() {
     state.withLock { state in
       guard state.admission.suspend() else { return }
@@ -54,7 +54,8 @@ package final class WorkGate: Sendable {
     }
   }
 
-  /// Lets no work begin any more. Ends longer work under way; queued transactions still run.
+  /// Closes the gate: no more work begins. Ends longer work under way; queued transactions still
+  /// run.
   package func close() {
     state.withLock { state in
       if state.admission.close() { Self.stop(&state, .closed) }
@@ -103,9 +104,9 @@ package final class WorkGate: Sendable {
     }
   }
 
-  /// Runs work that is cancelled when the file is suspended or closed.
+  /// Runs work; it is cancelled when the file is suspended or closed.
   ///
-  /// - Throws: ``StoppedWork`` if that happened or if no work may begin; the error of `body`.
+  /// - Throws: ``StoppedWork`` if it was cancelled or if no work may begin; the error of `body`.
   package func whileOpen<T: Sendable>(
     _ body: @escaping @Sendable () async throws -> T
   ) async throws -> T {
@@ -148,7 +149,7 @@ package final class WorkGate: Sendable {
     }
   }
 
-  /// Notes that work has ended. Returns the reason if it was stopped.
+  /// Records the end of work. Returns the reason if it was stopped.
   private func end(_ number: Int) -> StoppedWork? {
     state.withLock { state in
       state.working[number] = nil

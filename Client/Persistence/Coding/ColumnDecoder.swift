@@ -31,7 +31,7 @@ struct ColumnDecoder: Decoder, SingleValueDecodingContainer {
     }
   }
 
-  /// Returns a value of the types that have a column form of their own; `nil` for other types.
+  /// Returns a value of the types with a separate column form; `nil` for other types.
   func known<T>(_ type: T.Type) throws -> T? {
     if type == String.self { return try row.text(place) as? T }
     if type == Date.self { return try date() as? T }
@@ -67,7 +67,7 @@ struct ColumnDecoder: Decoder, SingleValueDecodingContainer {
     switch row.value(place) {
     case .text(let text): if let decimal = DecimalText.decimal(text) { return decimal }
     case .integer(let integer): return Decimal(integer)
-    // The shortest text of a real is the number that was written.
+    // The shortest text of a real is the number as written.
     case .real(let real): if let decimal = DecimalText.decimal("\(real)") { return decimal }
     default: break
     }

@@ -26,7 +26,7 @@ final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     }
   }
 
-  /// Returns the form of types that have one of their own; `nil` for other types.
+  /// Returns the form of types with a separate one; `nil` for other types.
   private static func known<T>(_ value: T) throws -> Value? {
     if T.self == String.self, let text = value as? String { return .text(text) }
     if T.self == Date.self, let date = value as? Date {
@@ -49,7 +49,7 @@ final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     return nil
   }
 
-  // Containers that no value comes out of: JSONEncoder encodes the property again.
+  // Containers that return no value: JSONEncoder encodes the property again.
   func container<Key: CodingKey>(keyedBy: Key.Type) -> KeyedEncodingContainer<Key> {
     isNested = true
     return ColumnsEncoder(table: TableInfo("", [])).container(keyedBy: Key.self)
@@ -92,7 +92,7 @@ final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
   func encode<T: Encodable>(_ wrapped: T) throws { value = try Self.value(wrapped) }
 }
 
-/// A list that forgets its values.
+/// A list that discards all values.
 struct DiscardedList: UnkeyedEncodingContainer {
   private(set) var count = 0
 

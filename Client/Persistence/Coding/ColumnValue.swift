@@ -1,8 +1,8 @@
 import FerryProtocol
 import Foundation
 
-/// A value for a condition, a key, a column or a parameter of SQL, in the form in which records store
-/// it; see the table of ``Record``.
+/// A value for a condition, a key, a column or a parameter of SQL, in the stored form of records;
+/// see the table of ``Record``.
 ///
 /// Enums with such a raw value and other `Codable` types conform without code:
 ///
@@ -36,7 +36,7 @@ extension UUID: ColumnValue { public var columnValue: Value { .text(uuidString) 
 extension URL: ColumnValue { public var columnValue: Value { .text(absoluteString) } }
 extension Data: ColumnValue { public var columnValue: Value { .blob([UInt8](self)) } }
 
-/// A list of bytes is a blob, and another list is JSON text. A list that JSON cannot express, such as
+/// A list of bytes is a blob, and another list is JSON text. A list without a JSON form, such as
 /// one with NaN, is NULL.
 extension Array: ColumnValue where Element: Encodable {
   public var columnValue: Value { (try? ColumnEncoder.value(self)) ?? .null }

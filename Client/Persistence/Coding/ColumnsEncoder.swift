@@ -1,8 +1,8 @@
 import FerryProtocol
 import Foundation
 
-/// Collects a record's values as columns: each key is a column. Keys that the table does not accept
-/// are left out.
+/// Collects a record's values as columns: each key is a column. Keys not accepted by the table are
+/// left out.
 final class ColumnsEncoder: Encoder {
   let table: TableInfo
   private var columns: RecordColumns
@@ -105,7 +105,7 @@ private struct ColumnsContainer<Key: CodingKey>: KeyedEncodingContainerProtocol 
     }
   }
 
-  // Swift leaves out properties that are nil; a column needs its NULL.
+  // Swift leaves out properties with nil; a column needs NULL.
   private func optional<T>(_ value: T?, _ key: Key, _ body: (T, Key) throws -> Void) throws {
     if let value { try body(value, key) } else { encode(key, .null) }
   }
@@ -148,7 +148,7 @@ private struct ColumnsContainer<Key: CodingKey>: KeyedEncodingContainerProtocol 
     encoder.fault = "use a Codable property for \(key.stringValue), not a nested container"
     return DiscardedList()
   }
-  // A superclass has its columns in the same row.
+  // A superclass has columns in the same row.
   func superEncoder() -> any Encoder { encoder }
   func superEncoder(forKey key: Key) -> any Encoder { encoder }
 }

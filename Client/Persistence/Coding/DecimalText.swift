@@ -1,8 +1,8 @@
 import Foundation
 
-/// Decimal numbers as text, such as `-12.5`: SQLite has no type that keeps all of their digits.
+/// Decimal numbers as text, such as `-12.5`: no type of SQLite keeps all of their digits.
 enum DecimalText {
-  /// The most digits that a `Decimal` keeps.
+  /// The most digits in a `Decimal`.
   private static let digitsMax = 38
 
   /// Returns the text; `nil` for NaN.

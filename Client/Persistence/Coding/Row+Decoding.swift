@@ -1,34 +1,34 @@
 import FerryProtocol
 
 extension Row {
-  /// Returns the value of the first column of this name; an ASCII letter in the other case counts as
-  /// the same.
+  /// Returns the value of the first column of this name; an ASCII letter in the other case counts
+  /// as the same.
   ///
-  /// - Throws: ``RecordError`` of kind `missingColumn`, which lists the row's columns.
+  /// - Throws: ``RecordError`` of kind `missingColumn`, with a list of the row's columns.
   public func value(_ name: Name) throws -> Value { try decoded.checkedValue(name) }
 
-  /// Returns the value of a column as a Swift type: a number, `String`, `Bool`, `Date`, `URL`, `UUID`,
-  /// `Decimal`, `Data`, an enum, a list or another `Codable` type from JSON text, or an optional of
-  /// these; see the table of ``Record``.
+  /// Returns the value of a column as a Swift type: a number, `String`, `Bool`, `Date`, `URL`,
+  /// `UUID`, `Decimal`, `Data`, an enum, a list or another `Codable` type from JSON text, or an
+  /// optional of these; see the table of ``Record``.
   ///
   /// ```swift
   /// let due = try row.decode(Date?.self, "due")
   /// ```
   ///
-  /// - Throws: ``RecordError`` if the column is absent or its value is of another type.
+  /// - Throws: ``RecordError`` if the column is absent or the value is of another type.
   public func decode<T: Decodable>(_ type: T.Type, _ name: Name) throws -> T {
     try decoded.decode(type, name)
   }
 
-  /// Returns the whole row as a value: each property has the column of its coding key. A type with a
-  /// single value, such as `Int` or `Date`, is the row's only column.
+  /// Returns the whole row as a value: each property has the column of its coding key. A type with
+  /// a single value, such as `Int` or `Date`, is the row's only column.
   ///
   /// ```swift
   /// struct Heading: Decodable { var id: String, title: String }
   /// let heading = try row.decode(Heading.self)
   /// ```
   ///
-  /// - Throws: ``RecordError`` if a column is absent or its value is of another type.
+  /// - Throws: ``RecordError`` if a column is absent or a value is of another type.
   public func decode<T: Decodable>(_ type: T.Type) throws -> T { try decoded.decode(type) }
 
   private var decoded: RecordRow { RecordRow(names: names.map { Name($0) }, values: values) }
@@ -42,15 +42,15 @@ extension Value {
     try RecordRow(names: ["value"], values: [self]).decode(type, "value")
   }
 
-  /// Whether the value is NULL.
+  /// True if the value is NULL.
   public var isNull: Bool { self == .null }
-  /// The integer; `nil` for a value of another type, and for one that an `Int` cannot hold.
+  /// The integer; `nil` for a value of another type, or outside of the range of `Int`.
   public var intValue: Int? { try? decode(Int.self) }
   /// The number; `nil` for a text, a blob or NULL.
   public var doubleValue: Double? { try? decode(Double.self) }
   /// The text; `nil` for a value of another type.
   public var stringValue: String? { try? decode(String.self) }
-  /// Whether the integer is 1; `nil` for values other than the integers 0 and 1.
+  /// True if the integer is 1; `nil` for values other than the integers 0 and 1.
   public var boolValue: Bool? { try? decode(Bool.self) }
   /// The bytes of a blob; `nil` for a value of another type.
   public var bytesValue: [UInt8]? { try? decode([UInt8].self) }

@@ -34,7 +34,7 @@ struct RowDecoder: Decoder {
   }
 }
 
-/// A container that a row keeps for the next record: its type costs more to make than to use.
+/// A container kept by a row for the next record: the type costs more to make than to use.
 class KeptContainers {
   /// The type of the keys.
   let key: ObjectIdentifier
@@ -101,7 +101,7 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   // Optional properties: one search for the column instead of three.
 
-  /// Returns the place of a column that is not NULL.
+  /// Returns the place of a column other than NULL.
   @inline(__always)
   private func presentPlace(_ key: Key) -> Int? {
     let place = row.place(of: key.stringValue)
@@ -141,7 +141,7 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         + "not a nested container")
   }
 
-  // A superclass has its columns in the same row.
+  // A superclass has columns in the same row.
   func superDecoder() throws -> any Decoder { RowDecoder(row: row) }
   func superDecoder(forKey key: Key) throws -> any Decoder { RowDecoder(row: row) }
 }

@@ -1,6 +1,6 @@
 import FerrySQLite
 
-/// A file that runs the steps of a migrator, on its writing thread.
+/// A file for the steps of a migrator, on the writing thread.
 package struct MigrationFile {
   private let connection: SQLiteConnection
   private let owner: (any DatabaseOwner)?
@@ -9,7 +9,7 @@ package struct MigrationFile {
     (self.connection, self.owner) = (connection, owner)
   }
 
-  /// Returns the names of the steps that the file has run, in their order.
+  /// Returns the names of the steps run in the file, in their order.
   package func done() throws -> [String] {
     guard try connection.exists("SELECT 1 FROM sqlite_schema WHERE name = 'ferry_steps'") else {
       return []
@@ -17,13 +17,13 @@ package struct MigrationFile {
     return try connection.rows("SELECT name FROM ferry_steps ORDER BY place") { $0.text(0) }
   }
 
-  /// Runs a step in a transaction of its own, unless another process has run it. Returns whether it
+  /// Runs a step in a separate transaction, unless another process has run it. Returns true if it
   /// ran.
   ///
   /// - Parameters:
   ///   - earlier: the steps before it.
   ///   - begin: runs in the transaction before the step.
-  ///   - end: runs after the step; receives the tables to which it may have written.
+  ///   - end: runs after the step; receives the tables possibly written by it.
   package func run(
     _ step: Migrator.Step, after earlier: [String], begin: () throws -> Void = {},
     end: (Set<String>) throws -> Void = { _ in }
@@ -93,8 +93,8 @@ package struct MigrationDriver {
   /// Runs all steps that the file has not run.
   ///
   /// - Parameters:
-  ///   - done: returns the names of the steps that the file has run.
-  ///   - run: runs a step after the earlier ones; returns whether the file did not have it.
+  ///   - done: returns the names of the steps run in the file.
+  ///   - run: runs a step after the earlier ones; returns true if the file did not have it.
   package func drive(
     done: () async throws -> [String], run: (Migrator.Step, [String]) async throws -> Bool
   ) async throws -> MigrationReport {

@@ -1,9 +1,9 @@
-/// The rules for the steps that a file has to run.
+/// The rules for the steps to run in a file.
 struct MigrationPlan: Equatable {
   /// The places of the steps to run, in their order.
   let pending: Range<Int>
 
-  /// Compares the steps of the application with those that a file has run, in their order.
+  /// Compares the steps of the application with those run in a file, in their order.
   ///
   /// - Throws: ``MigrationError`` if the file has run other steps.
   init(steps: [String], done: [String]) throws(MigrationError) {
@@ -32,12 +32,12 @@ public enum MigrationError: Error, Sendable, Equatable, CustomStringConvertible 
   case badName(String)
   /// Two steps have one name.
   case twice(String)
-  /// The file has run a step that this version of the application does not know.
+  /// The file has run a step unknown to this version of the application.
   case newer(String)
   /// The file has run another step at this place.
   case otherOrder(done: String, expected: String)
 
-  /// The error as a sentence, with its remedy.
+  /// The error as a sentence, with the remedy.
   public var description: String {
     switch self {
     case .badName(let name): "a step's name has 1 to 255 bytes, unlike '\(name)'"

@@ -1,8 +1,8 @@
-/// The ordered steps that bring a file's tables from any earlier version to the present one.
+/// The ordered steps from any earlier version of a file's tables to the present one.
 ///
-/// Each step runs once for each file, in a transaction of its own. A later version of the
-/// application adds steps at the end, and never changes, removes or reorders those that users may
-/// have run. A file that is new runs all of them.
+/// Each step runs once for each file, in a separate transaction. In a later version of your
+/// application, add steps at the end, and never change, remove or reorder steps that users may have
+/// run. A new file runs all of them.
 ///
 /// ```swift
 /// var migrator = Migrator()
@@ -15,9 +15,9 @@
 public struct Migrator: Sendable {
   /// One change of the tables.
   public struct Step: Sendable {
-    /// The name by which files remember the step: 1 to 255 bytes.
+    /// The step's name in files: 1 to 255 bytes.
     public let name: String
-    /// Whether a replica records the step's writes as edits of its user.
+    /// True if a replica records the step's writes as edits of the user.
     public let isRecorded: Bool
     let body: @Sendable (Database) throws -> Void
   }
@@ -31,16 +31,16 @@ public struct Migrator: Sendable {
   /// Adds a step at the end.
   ///
   /// A step must do the same on every device: it reads no clock and no network. Unless it is
-  /// recorded, it runs with foreign keys off, so that it can create a table again; they are checked
-  /// before its commit.
+  /// recorded, it runs with foreign keys off, so it can create a table again; they are checked
+  /// before the commit.
   ///
   /// - Parameters:
   ///   - name: 1 to 255 bytes, unlike the names of all other steps.
-  ///   - recorded: whether a replica records the writes as edits of its user, at the time of the
-  ///     step. By default they are none: the next sync compares the tables that the step wrote to
-  ///     with the server. It sends a value only if nobody else has written the column since, and a
-  ///     row that is absent comes back (SPEC.md §25). To delete synced rows, record the step.
-  ///     A tracked table that the step drops is no longer tracked.
+  ///   - recorded: true to record the writes in a replica as edits of the user, at the time of the
+  ///     step. By default they are none: the next sync compares the tables written by the step with
+  ///     the server. It sends a value only if nobody else has written the column since, and an
+  ///     absent row comes back (SPEC.md §25). To delete synced rows, record the step. A tracked
+  ///     table dropped by the step is no longer tracked.
   public mutating func add(
     _ name: String, recorded: Bool = false, _ body: @escaping @Sendable (Database) throws -> Void
   ) {
@@ -53,20 +53,20 @@ public struct Migrator: Sendable {
 
 /// The result of a migration.
 public struct MigrationReport: Sendable, Equatable {
-  /// The steps that ran now.
+  /// The steps run now.
   public var ran: [String] = []
-  /// The step that failed, if the fallback accepted the last good version.
+  /// The failed step, if the fallback accepted the last good version.
   public var failed: String?
 
-  /// Creates a report from its parts.
+  /// Creates a report.
   public init(ran: [String] = [], failed: String? = nil) { (self.ran, self.failed) = (ran, failed) }
 }
 
-/// A step that failed. Nothing of it is in the file, and all steps before it are.
+/// A failed step. Nothing of it is in the file, and all steps before it are.
 public struct MigrationFailure: Error, Sendable, CustomStringConvertible {
   /// The step's name.
   public let step: String
-  /// The last step that is in the file; `nil` if none is.
+  /// The last step in the file; `nil` if there is none.
   public let version: String?
   /// How often the step has failed in this migration, from 1.
   public let attempt: Int
@@ -80,9 +80,9 @@ public struct MigrationFailure: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// The decision of an application about a step that failed.
+/// The decision of an application about a failed step.
 public enum MigrationFallback: Sendable {
-  /// The migration ends, and the application goes on with the last good version.
+  /// The migration ends, and the application continues with the last good version.
   case keepVersion
   /// The step runs again, after the application has repaired the cause. It runs at most
   /// ``attemptsMax`` times in one migration.

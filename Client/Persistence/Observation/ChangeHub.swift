@@ -4,9 +4,9 @@ import Synchronization
 package final class ChangeHub: Sendable {
   /// A live query.
   struct Listener: Sendable {
-    /// Takes the tables that have changed.
+    /// Receives the changed tables.
     let report: @Sendable (ChangedTables) -> Void
-    /// Whether the content of a table's changed rows can spare a run.
+    /// True if the content of a table's changed rows can spare a run.
     let needsRows: @Sendable (_ table: String) -> Bool
     /// Ends the query, because the file was closed.
     let close: @Sendable () -> Void
@@ -40,15 +40,15 @@ package final class ChangeHub: Sendable {
 
   deinit { state.withLock { $0.follower?.cancel() } }
 
-  /// Whether there are live queries.
+  /// True if there are live queries.
   package var hasListeners: Bool { state.withLock { !$0.listeners.isEmpty } }
 
-  /// Whether the content of a table's changed rows can spare a run of a live query.
+  /// Returns true if the content of a table's changed rows can spare a run of a live query.
   func needsRows(of table: String) -> Bool {
     state.withLock { Array($0.listeners.values) }.contains { $0.needsRows(table) }
   }
 
-  /// Reports tables that have changed.
+  /// Reports changed tables.
   package func report(_ changed: ChangedTables) {
     if case .some(let tables) = changed, tables.isEmpty { return }
     for listener in state.withLock({ Array($0.listeners.values) }) { listener.report(changed) }
@@ -79,7 +79,7 @@ package final class ChangeHub: Sendable {
     while !Task.isCancelled {
       do {
         guard let now = try await version() else { return }
-        // The first look may come after a commit that the first results lack.
+        // The first look may come after a commit missing from the first results.
         let isNew = state.withLock { state in
           defer { state.seen = now }
           return state.seen != now

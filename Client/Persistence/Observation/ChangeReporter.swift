@@ -21,8 +21,8 @@ package final class ChangeReporter {
   private var known: Schema?
 
   /// - Parameters:
-  ///   - isLogging: whether to observe the connection's changes; of another library's connection,
-  ///     that library has the hooks.
+  ///   - isLogging: true to observe the connection's changes; on another library's connection, that
+  ///     library has the hooks.
   ///   - usesRowHook: see ``SQLiteConnection/logChanges(usesRowHook:keepsRows:)``.
   package init(_ connection: SQLiteConnection, isLogging: Bool = true, usesRowHook: Bool = true) {
     self.connection = connection

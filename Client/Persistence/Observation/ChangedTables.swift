@@ -8,7 +8,7 @@ package enum ChangedRows: Sendable, Equatable {
   case rows([SQLiteRowImage], TableShape)
 }
 
-/// Tables that have changed.
+/// Changed tables.
 package enum ChangedTables: Sendable, Equatable {
   /// The most comparisons for one table and one query. With more, the query runs without them.
   static let comparisonsMax = 100_000
@@ -17,7 +17,7 @@ package enum ChangedTables: Sendable, Equatable {
   /// Another process has changed the file, or the schema is another one.
   case unknown
 
-  /// Whether this part of the file may have changed.
+  /// Returns true if this part of the file may have changed.
   func concern(_ region: ReadRegion) -> Bool {
     guard case .some(let changed) = self else { return true }
     return region.tables.contains { table, rows in

@@ -1,9 +1,9 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The results that a condition may have for a row. SQLite decides by rules that depend on the columns
-/// (https://sqlite.org/datatype3.html#comparison_expressions); this type knows the plain cases, and
-/// takes every result for possible in all others.
+/// The possible results of a condition for a row. SQLite decides by rules that depend on the
+/// columns (https://sqlite.org/datatype3.html#comparison_expressions). This type knows the plain
+/// cases, and treats every result as possible in all others.
 private struct Outcomes: OptionSet {
   let rawValue: Int
   static let isTrue = Outcomes(rawValue: 1)
@@ -32,7 +32,7 @@ private struct Outcomes: OptionSet {
 }
 
 extension Condition {
-  /// Returns whether a row may fulfil the condition. `false` is certain, `true` is not.
+  /// Returns true if a row may fulfil the condition. `false` is certain, `true` is not.
   func mayHold(for row: SQLiteRowImage, of table: TableShape) -> Bool {
     outcomes(row, table).contains(.isTrue)
   }
@@ -66,7 +66,7 @@ extension Condition {
   }
 }
 
-/// A value of a changed row, with its column.
+/// A value of a changed row, with the column.
 private struct StoredField {
   let value: SQLiteRowImage.Value
   let affinity: TableShape.Affinity
@@ -114,7 +114,7 @@ private struct StoredField {
     }
   }
 
-  /// Returns a number that a real has room for.
+  /// Returns a number within the precision of a real.
   private static func exact(_ integer: Int64) -> Double? {
     integer.magnitude < 1 << 53 ? Double(integer) : nil
   }

@@ -12,11 +12,12 @@ import Observation
 public final class LiveQuery<Value: Sendable> {
   /// The newest result; `nil` before the first one.
   public private(set) var value: Value?
-  /// The error with which the query ended.
+  /// The error at the end of the query.
   public private(set) var error: (any Error)?
   @ObservationIgnored private var task: Task<Void, Never>?
 
-  /// Follows the results of an observation; such as that of `observe(_:)` of a ``LocalDatabase`` or a `Replica`.
+  /// Reads the results of an observation, such as those of `observe(_:)` of a ``LocalDatabase`` or
+  /// a `Replica`.
   public init(_ results: AsyncThrowingStream<Value, any Error>) {
     task = Task { [weak self] in
       do {

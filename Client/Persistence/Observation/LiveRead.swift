@@ -1,7 +1,7 @@
 import FerrySQLite
 import Synchronization
 
-/// A query that runs again after each change of the rows that it reads, as far as they are known.
+/// A query, run again after each change of the rows it reads, as far as they are known.
 package struct LiveRead: Sendable {
   package let readers: ReaderPool
   package let hub: ChangeHub
@@ -15,9 +15,9 @@ package struct LiveRead: Sendable {
     (self.readers, self.hub, self.gate, self.closed) = (readers, hub, gate, closed)
   }
 
-  /// Returns the results of a query: the present one, and each later one that differs. A consumer
-  /// that is slow gets the newest. The stream ends with the error of the query, or without one when
-  /// the file is closed. While the file is suspended, the query waits.
+  /// Returns the results of a query: the present one, and each later, different one. A slow
+  /// consumer gets the newest. The stream ends with the error of the query, or without one when the
+  /// file is closed. While the file is suspended, the query waits.
   ///
   /// - Parameter isSame: compares a result with the one before.
   package func values<T: Sendable>(
@@ -65,8 +65,8 @@ package struct LiveRead: Sendable {
     }
   }
 
-  /// Reads the value and the part of the file that it depends on. Reads again after a suspension, and for
-  /// as long as another program locks the file.
+  /// Reads the value and the part of the file it depends on. Reads again after a suspension, and
+  /// for as long as another program locks the file.
   private func read<T: Sendable>(
     _ fetch: @escaping @Sendable (Database) throws -> T
   ) async throws -> (T, ReadRegion) {

@@ -1,8 +1,8 @@
-/// The part of a file on which the result of a query depends.
+/// The part of a file that the result of a query depends on.
 package struct ReadRegion: Sendable, Equatable {
   /// Rows of one table: those that fulfil one of the conditions.
   struct Rows: Sendable, Equatable {
-    /// Whether they are all rows of the table.
+    /// True if they are all rows of the table.
     private(set) var isAll = false
     private(set) var conditions: Set<Condition> = []
     /// The number of comparisons with values in the conditions.
@@ -17,10 +17,11 @@ package struct ReadRegion: Sendable, Equatable {
     }
   }
 
-  /// The most values in the conditions of a table. With more, the query depends on all of its rows.
+  /// The most values in the conditions of a table. With more, the query depends on all rows of the
+  /// table.
   static let valuesMax = 4_096
 
-  /// The tables that were read, with their rows.
+  /// The tables read, with their rows.
   private(set) var tables: [String: Rows] = [:]
 
   /// Adds all rows of tables.
@@ -31,7 +32,7 @@ package struct ReadRegion: Sendable, Equatable {
     tables[table, default: Rows()].add(condition)
   }
 
-  /// Whether only some rows of a table count.
+  /// Returns true if only some rows of a table count.
   func hasConditions(on table: String) -> Bool { tables[table].map { !$0.isAll } ?? false }
 }
 

@@ -5,7 +5,7 @@ import FerryStoredValues
 
 /// The columns of a table, as far as they decide whether a changed row fulfils a condition.
 package struct TableShape: Sendable, Equatable {
-  /// The conversion of values that a column is compared with
+  /// The conversion of values for comparisons with a column
   /// (https://sqlite.org/datatype3.html#determination_of_column_affinity).
   enum Affinity: Sendable, Equatable {
     case text
@@ -32,9 +32,9 @@ package struct TableShape: Sendable, Equatable {
   struct Column: Sendable, Equatable {
     let name: Name
     let affinity: Affinity
-    /// Whether texts compare as the bytes of their UTF-8.
+    /// True if texts compare as the bytes of their UTF-8.
     let isBinary: Bool
-    /// Whether rows from before the column have a value in it. Some versions of SQLite report NULL
+    /// True if rows from before the column have a value in it. Some versions of SQLite report NULL
     /// for them.
     let hasDefault: Bool
   }
@@ -48,8 +48,8 @@ package struct TableShape: Sendable, Equatable {
       columns.enumerated().map { ($0.element.name.folded, $0.offset) }, uniquingKeysWith: min)
   }
 
-  /// Returns the shape of a table of the main database; `nil` for one with computed columns, whose
-  /// values SQLite does not report.
+  /// Returns the shape of a table of the main database; `nil` for one with computed columns: SQLite
+  /// does not report their values.
   static func read(_ table: String, from connection: SQLiteConnection) throws -> TableShape? {
     let rows = try connection.rows(
       "SELECT name, type, dflt_value IS NOT NULL, hidden FROM pragma_table_xinfo(?, 'main')", table

@@ -61,8 +61,8 @@ public struct Field: Sendable {
 
 /// A condition on rows, as a value. ``Field`` makes conditions, and `&&`, `||` and `!` join them.
 ///
-/// The meaning is SQLite's: a comparison with NULL is neither true nor false, and only rows for which
-/// the whole is true are found.
+/// The meaning is SQLite's: a comparison with NULL is neither true nor false, and only rows are
+/// found that make the whole true.
 public indirect enum Condition: Sendable, Hashable {
   case always
   case compare(Name, PredicateComparison, Value)
@@ -91,7 +91,7 @@ public indirect enum Condition: Sendable, Hashable {
   public static prefix func ! (condition: Condition) -> Condition { .not(condition) }
 }
 
-/// A column by which rows are sorted.
+/// A column to sort rows by.
 public struct Ordering: Sendable, Equatable {
   let name: Name
   let isDescending: Bool

@@ -8,13 +8,13 @@ import FerryProtocol
 /// let notes = try Note.all.applying(firstOpen).fetch(database)
 /// ```
 public struct Query: Sendable, Equatable, QueryBuilding {
-  /// The condition that rows fulfil.
+  /// The condition for rows.
   public var condition = Condition.always
   /// The order; empty if the rows may come in any order.
   public var ordering: [Ordering] = []
   /// The columns of the result; empty for all.
   public var selection: [Name] = []
-  /// Whether equal rows of the result appear once.
+  /// True if equal rows of the result appear once.
   public var isDistinct = false
   /// The most rows; `nil` for all.
   public var limit: Int?
@@ -30,18 +30,18 @@ public struct Query: Sendable, Equatable, QueryBuilding {
   }
 }
 
-/// A query that can be refined: ``Query`` or ``TableQuery``. Each call returns a new value.
+/// A query for further refinement: ``Query`` or ``TableQuery``. Each call returns a new value.
 public protocol QueryBuilding {
   /// The query.
   var query: Query { get set }
 }
 
 extension QueryBuilding {
-  /// Adds a condition; a second one has to be true as well.
+  /// Adds a condition; a second one must be true as well.
   public func `where`(_ condition: Condition) -> Self {
     changed { $0.condition = $0.condition && condition }
   }
-  /// Sorts the rows; a further order counts for rows that are equal in the earlier one.
+  /// Sorts the rows; a further order counts for rows equal in the earlier one.
   public func order(_ ordering: Ordering...) -> Self { changed { $0.ordering += ordering } }
   /// Chooses the columns of the result.
   public func select(_ columns: Name...) -> Self { changed { $0.selection = columns } }
@@ -52,8 +52,8 @@ extension QueryBuilding {
     changed { ($0.limit, $0.offset) = (count, offset) }
   }
 
-  /// Adds the parts of another query: its condition and order join the present ones, its selection
-  /// and limit replace them.
+  /// Adds the parts of another query: the condition and order of the other join the present ones,
+  /// the selection and limit replace them.
   public func applying(_ other: Query) -> Self {
     changed {
       $0.condition = $0.condition && other.condition

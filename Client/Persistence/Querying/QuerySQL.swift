@@ -2,7 +2,7 @@ import FerryProtocol
 import FerrySQLite
 
 /// A query as SQL over the rows of a source, with a question mark for each value. Every column is
-/// checked: SQLite would take an unknown name in quotes for a text.
+/// checked: SQLite would read an unknown name in quotes as a text.
 struct QuerySQL {
   /// The name of the source in the statement.
   static let alias = quoted("r")
@@ -113,7 +113,7 @@ struct QuerySQL {
     values += bound
   }
 
-  /// Joins in halves: SQLite's parser bounds the depth of an expression, not its length.
+  /// Joins in halves: SQLite's parser bounds the depth of an expression, not the length.
   private mutating func join(
     _ parts: ArraySlice<Condition>, _ word: String, empty: String
   ) throws {
@@ -132,7 +132,7 @@ struct QuerySQL {
   }
 }
 
-/// The rows that a query reads.
+/// The rows read by a query.
 struct SourceQuery {
   private let source: TableSource
   let condition: Condition
@@ -141,8 +141,8 @@ struct SourceQuery {
     (self.source, self.condition) = (source, condition)
   }
 
-  /// Returns the table from which its statement reads only rows that fulfil the condition; `nil` if it
-  /// reads other rows or several tables, such as those behind a view.
+  /// Returns the table if the query's statement reads only rows of it that fulfil the condition;
+  /// `nil` if it reads other rows or several tables, such as those behind a view.
   func onlyTable(of statement: SQLiteStatement) -> String? {
     let read = statement.tables.read
     guard condition != .always, source.parts.count == 1, read.count == 1, let table = read.first,

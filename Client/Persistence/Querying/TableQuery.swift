@@ -1,7 +1,7 @@
 import FerryProtocol
 import FerrySQLite
 
-/// A query on one table, with the type of its records. A value: it reads the file only when it is
+/// A query on one table, with the type of the records. A value: it reads the file only when it is
 /// run.
 ///
 /// ```swift
@@ -24,8 +24,8 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
 
   /// Returns all records found.
   ///
-  /// - Throws: ``RecordError`` for a column that the table does not have, or a value that does not
-  ///   fit its property; ``DatabaseError``.
+  /// - Throws: ``RecordError`` for a column missing from the table, or a value that does not fit
+  ///   the property; ``DatabaseError``.
   @inlinable
   public func fetch(_ database: Database) throws -> [R] {
     var records: [R] = []
@@ -44,7 +44,7 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
     return try copy.fetch(database).first
   }
 
-  /// Calls a closure with each record, so that a large result needs little memory.
+  /// Calls a closure with each record, so a large result needs little memory.
   @inlinable
   public func forEach(_ database: Database, _ body: (R) throws -> Void) throws {
     try rows(database, isShared: false) { _ in
@@ -65,7 +65,7 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
     }
   }
 
-  /// Returns whether there is a row.
+  /// Returns true if there is a row.
   public func exists(_ database: Database) throws -> Bool {
     var copy = self
     copy.query.limit = min(query.limit ?? 1, 1)
@@ -91,9 +91,9 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
   /// Calls `body` with each row.
   ///
   /// - Parameters:
-  ///   - isShared: whether the statement is kept for the next call. `body` must not run the same
+  ///   - isShared: true if the statement is kept for the next call. `body` must not run the same
   ///     query then.
-  ///   - begin: takes the number of rows of the last run with the same values, if it is known.
+  ///   - begin: receives the number of rows of the last run with the same values, if it is known.
   @usableFromInline
   func rows(
     _ database: Database, isShared: Bool, begin: (Int) -> Void,
@@ -139,7 +139,7 @@ extension TableQuery {
   /// try Note.all.where(Field("list") == "l1").update(["done": true], in: database)
   /// ```
   ///
-  /// - Throws: ``RecordError`` for a column that the table does not have, or one of its key.
+  /// - Throws: ``RecordError`` for a column missing from the table, or one of the key.
   @discardableResult
   public func update(_ columns: RecordColumns, in database: Database) throws -> Int {
     try database.typed {
@@ -180,7 +180,7 @@ extension TableQuery {
     }
   }
 
-  /// Whether each row has to be changed by itself.
+  /// Returns true if each row must be changed by itself.
   private func needsKeys(
     _ action: RecordAction, _ source: TableSource, _ database: Database
   ) throws -> Bool {

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// A record that lists its columns with their properties, and needs no further code. For objects, which
-/// keep their identity, for view models, and for column names that the compiler checks.
+/// A record with a list of columns and properties, without further code. For objects with an
+/// identity, for view models, and for column names checked by the compiler.
 ///
 /// ```swift
 /// final class Profile: MappedRecord {
@@ -21,7 +21,7 @@ public protocol MappedRecord: VirtualRecord {
   static var fields: [RecordField<Self>] { get }
 }
 
-/// A column of a ``MappedRecord`` and its property.
+/// A column of a ``MappedRecord`` and the property for it.
 public struct RecordField<R> {
   /// The column's name.
   public let name: Name
@@ -57,7 +57,7 @@ extension MappedRecord {
     return columns
   }
 
-  /// Sets the properties of the columns that are present; the others keep their values.
+  /// Sets the properties of the present columns; the others keep their values.
   private mutating func fillMapped(_ columns: RecordColumns) throws {
     for field in Self.fields {
       if let value = columns[field.name] { try field.set(&self, value) }
@@ -94,7 +94,7 @@ extension Field {
   /// let condition = Field(\Profile.name) == "Ada"
   /// ```
   ///
-  /// A property that is not among the fields makes the query throw ``RecordError``.
+  /// A property outside of the fields makes the query throw ``RecordError``.
   public init<R: MappedRecord, Property>(_ path: KeyPath<R, Property>) {
     self.init(R.fields.first { $0.path == path }?.name ?? Name("\(path)"))
   }

@@ -1,17 +1,18 @@
 import FerryProtocol
 
-/// Any value or object that hands over its columns for a table and is filled from a row.
+/// Any value or object that returns columns for a table and is filled from a row.
 ///
-/// A `Codable` type needs no code: each property is the column of its coding key. Properties without
-/// a column are left out, so one record can span several tables, and several records can make one
-/// row.
+/// A `Codable` type needs no code: each property is the column of its coding key. Properties
+/// without a column are left out, so one record can span several tables, and several records can
+/// make one row.
 ///
 /// | property | column |
 /// |---|---|
-/// | integers, `Bool`, `Double`, `String`, `Data`, `[UInt8]` | their storage class; `Bool` as 0 or 1 |
+/// | integers, `Double`, `String`, `Data`, `[UInt8]` | their storage class |
+/// | `Bool` | 0 or 1 |
 /// | `Date` | text in UTC with milliseconds: `2026-11-23T14:05:09.250Z` |
 /// | `UUID`, `URL` | text |
-/// | `Decimal` | text with all of its digits; it does not sort as a number |
+/// | `Decimal` | text with all digits; it does not sort as a number |
 /// | enums with a raw value | the raw value |
 /// | other `Codable` values, such as lists and structs | JSON text |
 /// | `nil` | NULL |
@@ -28,7 +29,7 @@ import FerryProtocol
 public protocol Record: VirtualRecord, SendableMetatype {
   /// Creates a record from the current row of a result.
   ///
-  /// - Throws: ``RecordError`` if a column is absent or its value does not fit.
+  /// - Throws: ``RecordError`` if a column is absent or a value does not fit.
   init(row: RecordRow) throws
 }
 
@@ -65,7 +66,7 @@ extension Record where Self: Encodable {
   }
 }
 
-/// A record with a table of its own.
+/// A record with its own table.
 ///
 /// ```swift
 /// let urgent = try Note.all.where(Field("done") == false).limit(10).fetch(database)

@@ -1,24 +1,24 @@
 import FerryProtocol
 
-/// Values by the names of their columns, in order; a record of its own that fits every table.
+/// Values by the names of their columns, in order; also a record for every table.
 ///
 /// ```swift
 /// let columns: RecordColumns = ["id": "t1", "done": true]
 /// try Note.table.update(columns, in: database)
 /// ```
 public struct RecordColumns: Sendable, Equatable {
-  /// The names and values; each name once, with ASCII letters in either case taken as the same.
+  /// The names and values; each name once, with ASCII letters in either case as equal.
   public private(set) var all: [Column] = []
 
   init(capacity: Int) { all.reserveCapacity(capacity) }
 
-  /// Creates columns from all values of a record, for all of its tables.
+  /// Creates columns from all values of a record, for all tables of the record.
   public init(of record: some VirtualRecord) throws { self = try record.allColumns() }
 
   /// The names, in order.
   public var names: [Name] { all.map(\.name) }
 
-  /// Whether there is none.
+  /// True if there is none.
   public var isEmpty: Bool { all.isEmpty }
 
   /// The value of a column; `nil` if it is absent. Setting `nil` removes it.
@@ -35,7 +35,7 @@ public struct RecordColumns: Sendable, Equatable {
   }
 
   /// Returns the values of both. Without `override` own values stay, and an own NULL or an absent
-  /// column gives way to the other's. With `override` the other's win, its NULLs included.
+  /// column gives way to the other's. With `override` the other's win, NULLs included.
   public func merged(with other: RecordColumns, override: Bool = false) -> RecordColumns {
     var merged = self
     for column in other.all where override || (merged[column.name] ?? .null) == .null {
@@ -44,19 +44,19 @@ public struct RecordColumns: Sendable, Equatable {
     return merged
   }
 
-  /// Returns a record that is filled from these columns.
+  /// Returns a record filled from these columns.
   ///
-  /// - Throws: ``RecordError`` if a column is absent or its value does not fit.
+  /// - Throws: ``RecordError`` if a column is absent or a value does not fit.
   public func record<R: Record>(as type: R.Type) throws -> R { try R(row: RecordRow(self)) }
 
-  /// Returns those that `body` accepts.
+  /// Returns the columns accepted by `body`.
   func filter(_ body: (Name) -> Bool) -> RecordColumns {
     var copy = self
     copy.all.removeAll { !body($0.name) }
     return copy
   }
 
-  /// Appends a column whose name is not there yet.
+  /// Appends a column with a new name.
   mutating func append(_ name: Name, _ value: FerryProtocol.Value) {
     all.append(Column(name, value))
   }

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// A record and its table do not fit each other. The message names the table, the column and the
+/// A record and a table do not fit each other. The message names the table, the column and the
 /// value.
 ///
 /// ```swift
@@ -17,7 +17,7 @@ public struct RecordError: Error, Sendable, Equatable, CustomStringConvertible {
     case unknownColumn
     /// A result has no column for a property.
     case missingColumn
-    /// A value does not fit its property or its column.
+    /// A value does not fit the property or the column.
     case wrongValue
     /// The table has no key, or the record has no value for it.
     case noKey
@@ -40,7 +40,7 @@ public struct RecordError: Error, Sendable, Equatable, CustomStringConvertible {
 
   public var description: String { message }
 
-  /// Returns the error for a value that is not of a type.
+  /// Returns the error for a value of another type.
   static func wrong(_ value: Value, isNot type: String, table: Name, column: Name) -> RecordError {
     RecordError(
       .wrongValue, table: table, column: column,
@@ -54,7 +54,7 @@ public struct RecordError: Error, Sendable, Equatable, CustomStringConvertible {
       "\(place(table, column)): \(value) cannot be stored")
   }
 
-  /// Columns that a record hands over to another record have no table.
+  /// Columns passed from record to record have no table.
   private static func place(_ table: Name, _ column: Name) -> String {
     table.isEmpty ? "column \(column)" : "table \(table), column \(column)"
   }

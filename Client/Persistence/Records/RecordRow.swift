@@ -13,18 +13,18 @@ import FerryStoredValues
 /// }
 /// ```
 public final class RecordRow {
-  /// The table that the row is from.
+  /// The table of the row.
   public let table: Name
   /// The names of the columns.
   public let names: [Name]
-  /// Keeps the columns valid.
+  /// The statement that keeps the columns valid.
   private let statement: SQLiteStatement?
   /// The columns of the statement's current row; `nil` for a row of values.
   private let current: SQLiteColumns?
   private let values: [Value]
   private var places: [Name: Int] = [:]
-  /// The names in the order in which the last record asked for them, with their places. Records of
-  /// one type always ask in the same order, so no further row needs a search.
+  /// The names in the order of the last record's requests, with their places. Records of one type
+  /// always ask in the same order, so no further row needs a search.
   @exclusivity(unchecked) private var asked: [(name: String, place: Int)] = []
   @exclusivity(unchecked) private var next = 0
   /// A column and the type of a property.
@@ -33,12 +33,13 @@ public final class RecordRow {
     let type: ObjectIdentifier
   }
 
-  /// The container of the last record, which refers to this row.
+  /// The container of the last record, with a reference to this row.
   @exclusivity(unchecked) var kept: KeptContainers?
-  /// Whether the next row is decoded by this object. Then ``decodingRows(_:)`` lets the container go.
+  /// True if the next row is decoded by this object. Then ``decodingRows(_:)`` lets the container
+  /// go.
   @exclusivity(unchecked) private(set) var keepsContainers = false
 
-  /// Properties that take JSON.
+  /// Properties with JSON values.
   var nested: Set<Property> = []
 
   init(_ statement: SQLiteStatement, of table: Name) {
@@ -65,7 +66,7 @@ public final class RecordRow {
     index()
   }
 
-  /// The first of several columns with one name counts.
+  /// Indexes the columns; the first of several columns with one name counts.
   private func index() {
     for (place, name) in names.enumerated().reversed() {
       places[name.folded] = place
@@ -80,7 +81,7 @@ public final class RecordRow {
 
   /// Returns the value of a column as a property of this type.
   ///
-  /// - Throws: ``RecordError`` if the column is absent or its value is of another type.
+  /// - Throws: ``RecordError`` if the column is absent or the value is of another type.
   public func decode<T: Decodable>(_ type: T.Type, _ name: Name) throws -> T {
     do {
       guard let place = places[name] ?? places[name.folded] else { throw missing(name) }
@@ -99,7 +100,7 @@ public final class RecordRow {
     return columns
   }
 
-  /// Runs `body`, which decodes one row after another.
+  /// Runs `body` to decode one row after another.
   func decodingRows<T>(_ body: () throws -> T) rethrows -> T {
     keepsContainers = true
     defer {
@@ -131,8 +132,8 @@ public final class RecordRow {
     return place
   }
 
-  /// Compares coding keys. Texts that Swift takes for equal although their bytes differ have
-  /// different lengths, except for rare orders of combining marks.
+  /// Compares coding keys. Texts equal in Swift with different bytes have different lengths, except
+  /// for rare orders of combining marks.
   @inline(__always)
   private static func isSame(_ one: String, _ other: String) -> Bool {
     one.utf8.count == other.utf8.count && one == other
@@ -189,7 +190,7 @@ public final class RecordRow {
     .wrong(value(place), isNot: type, table: table, column: names[place])
   }
 
-  /// Returns the error for one that a type's own `init(from:)` has thrown.
+  /// Returns the error for one thrown by a type's own `init(from:)`.
   @usableFromInline
   func error(for error: DecodingError) -> RecordError {
     let context: DecodingError.Context? =

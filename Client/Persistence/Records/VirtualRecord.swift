@@ -1,10 +1,10 @@
 import FerryProtocol
 
-/// Any object that hands over its columns for a table, and that is filled from columns: a view, a view
-/// model, a form.
+/// Any object that returns columns for a table, and is filled from columns: a view, a view model, a
+/// form.
 ///
-/// A ``Record`` can also be created from a row. A `VirtualRecord` need not be Sendable, and may belong
-/// to the main actor. Then exchange its columns with the database's closures:
+/// A ``Record`` can also be created from a row. A `VirtualRecord` need not be Sendable, and may
+/// belong to the main actor. Then exchange its columns with the database's closures:
 ///
 /// ```swift
 /// @MainActor @Observable final class NoteModel {
@@ -26,31 +26,31 @@ public protocol VirtualRecord {
   /// - Throws: ``RecordError`` if a value cannot be stored.
   func columns(for table: TableInfo) throws -> RecordColumns
 
-  /// Takes over the values of `columns`: its own, merged with those of another record. An object keeps
-  /// its identity.
+  /// Applies the values of `columns`: own ones, merged with those of another record. An object
+  /// keeps its identity.
   ///
   /// - Throws: ``RecordError`` if a value does not fit.
   mutating func fill(from columns: RecordColumns) throws
 
-  /// The tables for which ``columns(for:)`` returns columns by the table's name. A merge asks for all
-  /// of them, and for ``TableInfo/unrestricted``. Of a ``TableRecord``, its own table.
+  /// The tables for which ``columns(for:)`` returns columns by the table's name. A merge asks for
+  /// all of them, and for ``TableInfo/unrestricted``. Of a ``TableRecord``, the record's table.
   static var tableNames: [Name] { get }
 }
 
 extension VirtualRecord {
   public static var tableNames: [Name] { [] }
 
-  /// Joins the columns of another record to this one and returns the receiver, so that calls chain.
-  /// A value returns its changed copy.
+  /// Joins the columns of another record to this one and returns the receiver, so calls chain. A
+  /// value returns a changed copy.
   ///
   /// ```swift
   /// let note = try draft.merge(defaults).merge(edits, override: true)
   /// ```
   ///
   /// - Parameter override: without it, own values stay, and a nil on either side gives way to the
-  ///   other side's value. With it, the other's values win, its nils included.
-  /// - Throws: ``RecordError`` if the receiver cannot take a value, or the other record hands over no
-  ///   columns.
+  ///   other side's value. With it, the other's values win, nils included.
+  /// - Throws: ``RecordError`` if the receiver cannot accept a value, or the other record returns
+  ///   no columns.
   public func merge(_ other: some VirtualRecord, override: Bool = false) throws -> Self {
     try joined(with: other, override)
   }

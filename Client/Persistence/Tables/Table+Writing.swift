@@ -1,12 +1,12 @@
 import FerryProtocol
 
 extension Table {
-  /// Inserts a record; returns the row's number, which is also an integer key's value.
+  /// Inserts a record; returns the row's number, also the value of an integer key.
   ///
-  /// Any record will do: of its columns, the table takes those that it has.
+  /// Any record will do: the table uses the columns it has.
   ///
   /// - Throws: ``RecordError`` if a value cannot be stored, or no column is the table's;
-  ///   ``DatabaseError``, for which `isConstraint` is true if the table rejects the values.
+  ///   ``DatabaseError`` with `isConstraint` true if the table rejects the values.
   @discardableResult
   public func insert(_ record: some VirtualRecord, in database: Database) throws -> Int64 {
     try insert(record: record, in: database)
@@ -42,8 +42,8 @@ extension Table {
     for record in records { try insert(record, in: database) }
   }
 
-  /// Updates the row that has the record's key, also with NULLs. Other columns keep their values.
-  /// Returns whether there is such a row.
+  /// Updates the row with the record's key, also with NULLs. Other columns keep their values.
+  /// Returns true if there is such a row.
   ///
   /// - Throws: ``RecordError`` if the table has no key, or the record has no value for it.
   @discardableResult
@@ -72,7 +72,7 @@ extension Table {
     try update(record: columns, in: database)
   }
 
-  /// Updates the row with the record's key, or inserts the record if there is none. Returns whether
+  /// Updates the row with the record's key, or inserts the record if there is none. Returns true if
   /// it inserted.
   @discardableResult
   public func upsert(_ record: some VirtualRecord, in database: Database) throws -> Bool {
@@ -91,7 +91,7 @@ extension Table {
     }
   }
 
-  /// Deletes the row with the record's key. Returns whether there was one.
+  /// Deletes the row with the record's key. Returns true if there was one.
   @discardableResult
   public func delete(_ record: some VirtualRecord, in database: Database) throws -> Bool {
     try database.typed {
@@ -106,7 +106,7 @@ extension Table {
     }
   }
 
-  /// Deletes the row with a key. Returns whether there was one.
+  /// Deletes the row with a key. Returns true if there was one.
   @discardableResult
   public func delete(key: any ColumnValue..., in database: Database) throws -> Bool {
     try database.typed {
@@ -114,7 +114,7 @@ extension Table {
     }
   }
 
-  /// Creates the table, its parts and indexes if they are absent. The first write does this, too.
+  /// Creates the table, all parts and indexes if they are absent. The first write does this, too.
   public func create(in database: Database) throws {
     try database.typed { try layout.create(in: database) }
   }
@@ -150,25 +150,25 @@ extension TableRecord {
     try table.find(key, in: database)
   }
 
-  /// Inserts the record into its table.
+  /// Inserts the record into the table.
   @discardableResult
   public func insert(in database: Database) throws -> Int64 {
     try Self.table.insert(self, in: database)
   }
 
-  /// Updates the record's row. Returns whether there is one.
+  /// Updates the record's row. Returns true if there is one.
   @discardableResult
   public func update(in database: Database) throws -> Bool {
     try Self.table.update(self, in: database)
   }
 
-  /// Updates the record's row, or inserts it. Returns whether it inserted.
+  /// Updates the record's row, or inserts it. Returns true if it inserted.
   @discardableResult
   public func upsert(in database: Database) throws -> Bool {
     try Self.table.upsert(self, in: database)
   }
 
-  /// Deletes the record's row. Returns whether there was one.
+  /// Deletes the record's row. Returns true if there was one.
   @discardableResult
   public func delete(in database: Database) throws -> Bool {
     try Self.table.delete(self, in: database)

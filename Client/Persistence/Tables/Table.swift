@@ -3,8 +3,8 @@ import FerrySQLite
 
 /// A table of records: finds, inserts, updates and deletes rows within a transaction.
 ///
-/// With columns, the first write creates the table and its indexes; until then it is empty. Without
-/// columns, it is a table or view that exists.
+/// With columns, the first write creates the table and the indexes; until then it is empty. Without
+/// columns, it is an existing table or view.
 ///
 /// ```swift
 /// let notes = Table<Note>(
@@ -25,7 +25,7 @@ public struct Table<R: Record>: Sendable {
   }
 
   /// Splits rows by columns: each part has the key and some columns. The first part decides which
-  /// rows there are; in the others a row may be absent, and its columns are NULL then.
+  /// rows there are; in the others a row may be absent, and the columns are NULL then.
   ///
   /// ```swift
   /// let notes = Table<Note>(
@@ -37,7 +37,7 @@ public struct Table<R: Record>: Sendable {
   }
 
   /// Splits rows among tables with equal columns. A rule returns the name of a row's table from its
-  /// values. An update that changes the result of the rule moves the row.
+  /// values. An update with another result of the rule moves the row.
   ///
   /// ```swift
   /// let columns: [ColumnDefinition] = [.text("id").primaryKey(), .integer("year")]
@@ -62,7 +62,7 @@ public struct Table<R: Record>: Sendable {
   /// All rows, as a query to refine.
   public var all: TableQuery<R> { TableQuery(table: self) }
 
-  /// Returns the same table with further interceptors, which run after its earlier ones.
+  /// Returns the same table with further interceptors; they run after the earlier ones.
   public func intercepting(_ more: Interceptor...) -> Table {
     Table(layout: layout, interceptors: interceptors + more)
   }
@@ -79,8 +79,8 @@ public struct Table<R: Record>: Sendable {
     try database.typed { try layout.source(in: database).info }
   }
 
-  /// Returns the row with a key; `nil` if there is none. A key of several columns takes its values
-  /// in the key's order.
+  /// Returns the row with a key; `nil` if there is none. Give the values of a key of several
+  /// columns in the key's order.
   ///
   /// - Throws: ``RecordError`` if the table has no key, or one of another number of columns.
   public func find(_ key: any ColumnValue..., in database: Database) throws -> R? {
@@ -99,7 +99,7 @@ public struct Table<R: Record>: Sendable {
   /// Returns the number of rows.
   public func count(in database: Database) throws -> Int { try all.count(database) }
 
-  /// Returns whether there is a row with this key.
+  /// Returns true if there is a row with this key.
   public func exists(_ key: any ColumnValue..., in database: Database) throws -> Bool {
     try all.where(try condition(key: key, in: database)).exists(database)
   }
@@ -136,7 +136,7 @@ extension Database {
 
   /// Runs work of several statements: if it throws, none of them has an effect.
   ///
-  /// - Parameter isNeeded: whether there are several.
+  /// - Parameter isNeeded: true if there are several.
   func atomically<T>(_ isNeeded: Bool, _ body: () throws -> T) throws -> T {
     guard isNeeded else { return try body() }
     try connection.execute("SAVEPOINT ferry_record")

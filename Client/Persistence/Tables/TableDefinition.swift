@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// A column of a table that is created on first use.
+/// A column of a table created on first use.
 ///
 /// ```swift
 /// let columns: [ColumnDefinition] = [
@@ -9,7 +9,7 @@ import FerryProtocol
 /// ]
 /// ```
 public struct ColumnDefinition: Sendable, Equatable {
-  /// The rule for rows whose referenced row is deleted.
+  /// The rule for rows with a reference to a deleted row.
   public enum DeletionRule: String, Sendable {
     case restrict = "RESTRICT"
     case cascade = "CASCADE"
@@ -37,10 +37,10 @@ public struct ColumnDefinition: Sendable, Equatable {
   public func primaryKey() -> Self { with { $0.isKey = true } }
   /// Rejects NULL.
   public func notNull() -> Self { with { $0.isRequired = true } }
-  /// Rejects a value that another row has.
+  /// Rejects a value found in another row.
   public func unique() -> Self { with { $0.rest += " UNIQUE" } }
 
-  /// Rejects a value that no row of another table has in a column.
+  /// Rejects a value missing from a column of another table.
   public func references(
     _ table: Name, _ column: Name, onDelete rule: DeletionRule = .restrict
   ) -> Self {
@@ -59,14 +59,14 @@ public struct ColumnDefinition: Sendable, Equatable {
   }
 
   fileprivate func sql(isOnlyKey: Bool) -> String {
-    // SQLite would allow NULL in a key that is not an integer.
+    // SQLite would allow NULL in a key other than an integer.
     let isRequired = isRequired || (isKey && type != "INTEGER")
     return "\(quoted(name)) \(type)\(isOnlyKey ? " PRIMARY KEY" : "")"
       + "\(isRequired ? " NOT NULL" : "")\(rest)"
   }
 }
 
-/// An index of a table that is created on first use.
+/// An index of a table created on first use.
 public struct IndexDefinition: Sendable, Equatable {
   let columns: [Name]
   let isUnique: Bool
@@ -77,7 +77,7 @@ public struct IndexDefinition: Sendable, Equatable {
   }
 }
 
-/// A table's name and, if it is created on first use, its columns and indexes.
+/// A table's name and, if it is created on first use, the columns and indexes.
 public struct TableDefinition: Sendable, Equatable {
   /// The table's name.
   public let name: Name
@@ -91,7 +91,7 @@ public struct TableDefinition: Sendable, Equatable {
     (self.name, self.columns, self.indexes) = (name, columns, indexes)
   }
 
-  /// The statements that create the table.
+  /// The statements to create the table.
   var statements: [String] {
     let keys = columns.filter(\.isKey)
     // SQLite gives a rowid only to a key in the column's own clause.

@@ -8,23 +8,23 @@ public struct ColumnInfo: Sendable, Equatable {
   public let name: Name
   /// The declared type, such as `TEXT`; may be empty.
   public let type: String
-  /// Whether it is NOT NULL.
+  /// True if it is NOT NULL.
   public let isRequired: Bool
   /// The place in the primary key, counted from 1; 0 if it is not part of it.
   public let keyPlace: Int
-  /// Whether SQLite computes it, so that no value can be written.
+  /// True if SQLite computes it: no value can be written.
   public let isGenerated: Bool
 }
 
-/// A table and its columns, as a record sees them when it hands over its values.
+/// A table and the columns for the values of a record.
 public struct TableInfo: Sendable, Equatable {
   /// The table's name.
   public let name: Name
   /// The columns, in their order.
   public let columns: [ColumnInfo]
-  /// The columns of the primary key, in its order.
+  /// The columns of the primary key, in the key's order.
   public let key: [Name]
-  /// Whether the table exists in the file already.
+  /// True if the table exists in the file already.
   let exists: Bool
   private let places: [Name: Int]
   private let isUnrestricted: Bool
@@ -45,7 +45,7 @@ public struct TableInfo: Sendable, Equatable {
     self.places = places
   }
 
-  /// Accepts every column: a record hands over all that it has.
+  /// Accepts every column: a record returns all columns it has.
   public static let unrestricted = TableInfo("", [], isUnrestricted: true)
 
   /// Accepts every column for a table of this name.
@@ -53,7 +53,7 @@ public struct TableInfo: Sendable, Equatable {
     TableInfo(name, [], isUnrestricted: true)
   }
 
-  /// Returns whether a record may write a value to this column. ASCII letters match in either case.
+  /// Returns true if a record may write a value to this column. ASCII letters match in either case.
   public func accepts(_ name: Name) -> Bool {
     if isUnrestricted { return true }
     return place(of: name).map { !columns[$0].isGenerated } ?? false

@@ -16,7 +16,7 @@ struct Insertion {
 
 /// Writes to the parts of a table. Keys and values are checked by the caller.
 extension TableLayout {
-  /// Returns the columns that a record may write to.
+  /// Returns the writable columns for a record.
   func info(in database: Database) throws -> TableInfo {
     if !isDivided, let info = try database.table(name) { return info }
     return try source(in: database).info
@@ -43,7 +43,8 @@ extension TableLayout {
     }
   }
 
-  /// Throws if a record of a split table has no key. SQLite would give each part a number of its own.
+  /// Throws if a record of a split table has no key. SQLite would give each part a different
+  /// number.
   private func checkKey(_ columns: RecordColumns, _ first: TableInfo) throws {
     for name in try first.checkedKey() where columns[name] ?? .null == .null {
       throw RecordError(
@@ -52,7 +53,7 @@ extension TableLayout {
     }
   }
 
-  /// Returns whether there is a row with the key.
+  /// Returns true if there is a row with the key.
   func update(_ key: RecordColumns, _ values: RecordColumns, _ database: Database) throws -> Bool {
     let infos = try infos(in: database)
     switch division {
@@ -82,7 +83,7 @@ extension TableLayout {
     }
   }
 
-  /// Returns whether there was a row with the key.
+  /// Returns true if there was a row with the key.
   func delete(_ key: RecordColumns, _ database: Database) throws -> Bool {
     var isFound = false
     // A later part may reference the first one.
@@ -92,8 +93,8 @@ extension TableLayout {
     return isFound
   }
 
-  /// Returns the part that has the row with a key: the first part, or of a table split by rows the
-  /// row's own.
+  /// Returns the part with the row of a key: the first part, or of a table split by rows the row's
+  /// own.
   func part(with key: RecordColumns, _ database: Database) throws -> TableInfo? {
     let infos = try infos(in: database)
     let candidates = if case .rows = division { infos[...] } else { infos.prefix(1) }

@@ -21,7 +21,7 @@ struct TableLayout: Sendable {
 
   var isDivided: Bool { if case .none = division { false } else { true } }
 
-  /// Creates the parts that do not exist.
+  /// Creates the missing parts.
   func create(in database: Database) throws {
     for part in parts where try database.table(part.name) == nil {
       guard !part.columns.isEmpty else { throw Self.missing(part.name) }
@@ -107,6 +107,6 @@ struct TableSource {
   /// The name of the first part, and the columns of all.
   let info: TableInfo
   let parts: [TableInfo]
-  /// The text after FROM, which names the rows `QuerySQL.alias`.
+  /// The text after FROM; it names the rows `QuerySQL.alias`.
   let sql: String
 }

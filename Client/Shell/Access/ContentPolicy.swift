@@ -1,4 +1,4 @@
-/// The fields of every answer that keep a page apart from all others.
+/// The fields of every answer, to keep a page apart from all others.
 enum ContentPolicy {
   /// Content-Security-Policy of every answer: only the bundle's own files, no inline scripts, no
   /// frames, no forms, no connection to another origin.
@@ -11,7 +11,7 @@ enum ContentPolicy {
   /// The policy's field.
   static let name = "Content-Security-Policy"
 
-  /// The policy of content that is no file of the bundle: it runs nothing and loads nothing.
+  /// The policy of content other than a file of the bundle: it runs nothing and loads nothing.
   static let ofContent = (name: name, value: "default-src 'none'; sandbox; frame-ancestors 'none'")
 
   static let fields: [(name: String, value: String)] = [
@@ -22,7 +22,7 @@ enum ContentPolicy {
 
   /// Returns the policy's field.
   ///
-  /// - Parameter report: the address for violations that happen before `ferry.js` runs.
+  /// - Parameter report: the address for violations before `ferry.js` runs.
   static func field(report: String? = nil) -> (name: String, value: String) {
     (name, policy + (report.map { "; report-uri \($0)" } ?? ""))
   }

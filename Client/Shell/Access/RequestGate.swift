@@ -2,27 +2,27 @@ import FerryPlatform
 
 /// Decides which requests are the page's own; pure (SPEC.md §33).
 ///
-/// A request has to pass all of these:
-/// - its `Host` is the shell's address, so that another name for 127.0.0.1 gets nothing;
-/// - its `Origin`, if it has one, is the shell's, and each call has one;
+/// A request must pass all of these:
+/// - the `Host` is the shell's address, so another name for 127.0.0.1 gets nothing;
+/// - the `Origin`, if there is one, is the shell's, and each call has one;
 /// - browsers mark it as one of the same origin, and not as one of a frame;
-/// - its path begins with the start's token, and its cookie is the start's;
-/// - a call has the secret of its page in a field, which no other page can read or set.
+/// - the path begins with the start's token, and the cookie is the start's;
+/// - a call has the secret of the page in a field that no other page can read or set.
 struct RequestGate: Sendable {
   /// The shell's address, such as `127.0.0.1:8123`.
   let authority: String
   /// The first part of all paths.
   let token: Secret
-  /// The value of the cookie, which scripts cannot read.
+  /// The value of the cookie; scripts cannot read it.
   let cookie: Secret
 
   static let cookieName = "ferry-shell"
   /// The field with the page's secret.
   static let secretField = "ferry-page"
 
-  /// A request that passed, as far as its page's secret is not concerned.
+  /// A passed request, apart from the check of the page's secret.
   enum Route: Sendable, Equatable {
-    /// The one-time address that sets the cookie.
+    /// The one-time address to set the cookie.
     case open(String)
     /// A page load begins.
     case begin
@@ -32,7 +32,7 @@ struct RequestGate: Sendable {
     case script(page: Int)
     /// Large data.
     case content(page: Int, link: String)
-    /// A call with a page's secret, which the caller compares.
+    /// A call with a page's secret; the caller compares it.
     case call(page: Int, Call, secret: String)
     /// The browser reports a violation of the policy.
     case report(page: Int)
@@ -133,7 +133,7 @@ struct RequestGate: Sendable {
     }
   }
 
-  /// Checks the marks of the browser. A field that is a duplicate has no value, and does not pass.
+  /// Checks the marks of the browser. A duplicate field has no value, and does not pass.
   private func checkSite(_ head: RequestHead) throws(Refusal) {
     if head.has("origin"), head["origin"] != "http://\(authority)" {
       throw Refusal(status: 403, reason: "another origin")

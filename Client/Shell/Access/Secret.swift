@@ -1,6 +1,6 @@
 import FerryCryptography
 
-/// A random text that only the shell and its page know. It compares in constant time.
+/// A random text, known only to the shell and the page. It compares in constant time.
 struct Secret: Sendable, Hashable {
   /// 32 characters of `A-Z a-z 0-9 _ -`, of 192 random bits.
   let text: String
@@ -11,7 +11,8 @@ struct Secret: Sendable, Hashable {
   /// Wraps a text, for tests.
   init(text: String) { self.text = text }
 
-  /// Whether a text from outside is the secret. The time does not depend on their differences.
+  /// Returns true if a text from outside is the secret. The time does not depend on their
+  /// differences.
   func isEqual(to other: some StringProtocol) -> Bool {
     let (own, other) = (Array(text.utf8), Array(other.utf8))
     guard own.count == other.count else { return false }

@@ -7,7 +7,7 @@ enum BridgeLine {
   /// The stream is open.
   static let hello = object { $0.member("shell", Shell.version.description) }
 
-  /// A result of a live query.
+  /// Returns the line of a live query's result.
   static func value(_ value: ServiceValue, watch: Int64) -> [UInt8] {
     object {
       $0.member("watch", watch)
@@ -15,7 +15,7 @@ enum BridgeLine {
     }
   }
 
-  /// The failure of a live query.
+  /// Returns the line of a live query's failure.
   static func failure(_ error: ServiceError, watch: Int64) -> [UInt8] {
     object {
       $0.member("watch", watch)
@@ -23,7 +23,7 @@ enum BridgeLine {
     }
   }
 
-  /// The end of a live query.
+  /// Returns the line of a live query's end.
   static func end(watch: Int64) -> [UInt8] {
     object {
       $0.member("watch", watch)

@@ -1,7 +1,7 @@
 import FerryPlatform
 import FerryProtocol
 
-/// A message of `ferry.js`, checked for its form.
+/// A message of `ferry.js`, with a checked form.
 enum BridgeRequest {
   /// The most bytes of a message.
   static let bytesMax = 4 << 20
@@ -12,7 +12,7 @@ enum BridgeRequest {
   struct Call: Equatable {
     let service: String
     let argument: ServiceValue
-    /// The number of a live query on its page.
+    /// The number of a live query on the page.
     var watch: Int64 = 0
   }
 
@@ -30,7 +30,7 @@ enum BridgeRequest {
       watch: value["watch"]?.integer ?? 0)
   }
 
-  /// Reads the number of a live query that ends.
+  /// Reads the number of an ending live query.
   static func cancel(_ body: [UInt8]) throws(ServiceError) -> Int64 {
     try value(body, .object([.required("watch", number)]))["watch"]?.integer ?? 0
   }

@@ -1,8 +1,8 @@
 import FerryPlatform
 import FerryProtocol
 
-/// The path of a file in a bundle: at most 16 parts, none of which is empty, begins with a point,
-/// or contains a character that file systems or URLs take specially.
+/// The path of a file in a bundle: at most 16 parts. No part is empty, begins with a point, or
+/// contains a character with a special meaning in file systems or URLs.
 public struct BundlePath: Sendable, Hashable, Comparable, CustomStringConvertible {
   /// The parts, joined by slashes.
   public let text: String
@@ -20,7 +20,7 @@ public struct BundlePath: Sendable, Hashable, Comparable, CustomStringConvertibl
     self.text = String(text)
   }
 
-  /// Reads the parts of an address, which are percent-encoded (RFC 3986 §2.1).
+  /// Reads the percent-encoded parts of an address (RFC 3986 §2.1).
   init?(encoded parts: some Collection<Substring>) {
     var decoded: [String] = []
     for part in parts {
@@ -28,7 +28,7 @@ public struct BundlePath: Sendable, Hashable, Comparable, CustomStringConvertibl
       else {
         return nil
       }
-      // A slash that was encoded is not a part's end.
+      // An encoded slash is not a part's end.
       guard !bytes.contains(UInt8(ascii: "/")) else { return nil }
       decoded.append(text)
     }
@@ -48,7 +48,7 @@ public struct BundlePath: Sendable, Hashable, Comparable, CustomStringConvertibl
     return name[name.utf8.index(after: point)...].lowercasedASCII
   }
 
-  /// Whether the file is an HTML document, which begins a page load.
+  /// True if the file is an HTML document, the start of a page load.
   var isDocument: Bool { ["html", "htm"].contains(fileExtension) }
 
   /// The path as a part of an address.

@@ -1,12 +1,12 @@
-/// One version of a web app that a shell shows.
+/// One version of a web app in a shell.
 public struct PageVersion: Sendable, Hashable {
   /// The name of the bundle.
   public var name: String
   /// The version, such as `1.2`.
   public var version: String
-  /// The document that a page load begins with.
+  /// The first document of a page load.
   public var entry: BundlePath
-  /// The services that the pages use.
+  /// The services used by the pages.
   public var services: [ServicePattern]
   /// Distinguishes contents of one version, such as a folder before and after an edit.
   public var content: String
@@ -26,11 +26,11 @@ public struct PageVersion: Sendable, Hashable {
 
 /// The reason why a page does not work.
 public struct PageFailure: Sendable, Equatable, CustomStringConvertible {
-  /// The kinds that are counted.
+  /// The counted kinds.
   public enum Kind: String, Sendable, CaseIterable {
-    /// It did not report within ten seconds that it works.
+    /// The page did not confirm within ten seconds that it works.
     case silent
-    /// Its script threw an error before it was ready, or its process ended.
+    /// The script threw an error before it was ready, or the process ended.
     case crashed
     /// It violated the Content-Security-Policy.
     case violated
@@ -50,7 +50,7 @@ public struct PageFailure: Sendable, Equatable, CustomStringConvertible {
   public var description: String { detail.isEmpty ? kind.rawValue : "\(kind.rawValue): \(detail)" }
 }
 
-/// There is no bundle to show, or one of its files cannot be read.
+/// There is no bundle to show, or one of the files cannot be read.
 public struct BundleSourceError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The event, in a few words.
   public var event: String
@@ -71,20 +71,22 @@ public struct BundleSourceError: Error, Sendable, Equatable, CustomStringConvert
 
 /// The versions of one bundle on this device.
 public protocol BundleSource: Sendable {
-  /// Returns the version for the page load that begins now: the newest one that has not failed, or
-  /// else the last good one. Its files stay until ``left(_:)`` was called once for each such call.
+  /// Returns the version for the page load that begins now: the newest one without a failure, or
+  /// else the last good one. The version's files stay until ``left(_:)`` was called once for each
+  /// such call.
   func next() async throws(BundleSourceError) -> PageVersion
 
   /// Returns a file of a version, checked; `nil` if the version has no such file.
   func file(_ path: BundlePath, of version: PageVersion) async throws(BundleSourceError)
     -> ServedContent?
 
-  /// Notes that a page load is over. The files of its version may go if no other page has it.
+  /// Records the end of a page load. The version's files may go if no other page has it.
   func left(_ version: PageVersion) async
 
-  /// Notes that a page of a version works.
+  /// Records that a page of a version works.
   func confirm(_ version: PageVersion) async
 
-  /// Notes that a page of a version failed. Returns whether ``next()`` returns another version now.
+  /// Records a failure of a page of a version. Returns true if ``next()`` returns another version
+  /// now.
   func fail(_ version: PageVersion, _ failure: PageFailure) async -> Bool
 }

@@ -2,10 +2,10 @@ import FerryCryptography
 import FerryExecutors
 import Foundation
 
-/// A folder as a bundle, for developers: each page load takes the folder as it is then.
+/// A folder as a bundle, for developers: each page load shows the folder's content at that time.
 ///
-/// A load keeps its files in memory, so that an edit shows with the next load and never within one.
-/// If the folder's present content has failed or cannot be read, the last good content is shown.
+/// A load keeps the files in memory, so an edit shows with the next load and never within one. If
+/// the folder's present content has failed or cannot be read, the last good content is shown.
 public actor DirectoryBundle: BundleSource {
   /// The most files of a folder.
   static let filesMax = 4_096
@@ -23,12 +23,12 @@ public actor DirectoryBundle: BundleSource {
   private var snapshots: [Snapshot] = []
   /// How many page loads have a content.
   private var loads: [PageVersion: Int] = [:]
-  /// Contents that have worked, the latest one last.
+  /// Working contents, the latest one last.
   private var worked: [PageVersion] = []
   private var failed: [PageVersion: PageFailure] = [:]
   private let report: @Sendable (String) -> Void
 
-  /// The most contents, beside those that page loads have.
+  /// The most contents, beside those of page loads.
   private static let snapshotsMax = 4
 
   /// Names a folder with a `ferry-bundle.json`.
@@ -97,7 +97,7 @@ public actor DirectoryBundle: BundleSource {
     dropOldest()
   }
 
-  /// Drops contents that are too many. The last two that worked stay however many follow, and so do
+  /// Drops contents over the limit. The last two working ones stay however many follow, and so do
   /// those of page loads.
   private func dropOldest() {
     while snapshots.count(where: { loads[$0.version] == nil }) > Self.snapshotsMax,

@@ -12,11 +12,11 @@ struct FolderDeclaration: Sendable, Equatable {
 
   let name: BundleName
   let version: BundleVersion
-  /// The document that a page load begins with.
+  /// The first document of a page load.
   let entry: BundlePath
-  /// The services that the pages use.
+  /// The services used by the pages.
   let services: [ServicePattern]
-  /// The oldest ``Shell/version`` that the pages run on; `nil` for any.
+  /// The oldest ``Shell/version`` for the pages; `nil` for any.
   let minShell: BundleVersion?
 
   /// Reads the file's bytes. An unknown member is an error, since a later one may restrict the

@@ -1,17 +1,17 @@
 import FerryMissions
 import FerryProtocol
 
-/// A bundle that a space publishes, as the source of a shell (SPEC.md §31).
+/// A bundle published by a space, as the source of a shell (SPEC.md §31).
 ///
-/// A page load takes the latest version whose files are here, that is offered to this device and that
-/// did not fail. Failures are reported with the replica's next sync.
+/// A page load shows the latest downloaded version that is offered to this device and did not fail.
+/// Failures are reported with the replica's next sync.
 ///
 /// ```swift
 /// let bundles = try await replica.bundles()
 /// let shell = try Shell.start(PublishedBundle(name, in: bundles), services: registry)
 /// ```
 public actor PublishedBundle: BundleSource {
-  /// Versions without a page that are remembered, since a failure may be reported after the page.
+  /// Remembered versions without a page, since a failure may be reported after the page.
   private static let leftMax = 4
 
   private let name: BundleName
@@ -19,7 +19,7 @@ public actor PublishedBundle: BundleSource {
   private struct Served {
     let version: PageVersion
     var bundle: ActiveBundle
-    /// How many page loads have it. Its files stay as long as there is one.
+    /// The number of page loads with the version. The version's files stay as long as there is one.
     var loads: Int
   }
   /// The last one is the newest.
@@ -33,7 +33,7 @@ public actor PublishedBundle: BundleSource {
   public func next() async throws(BundleSourceError) -> PageVersion {
     let active: ActiveBundle?
     do throws(BundleError) {
-      // A version that is not fetched yet waits for a later page load.
+      // A version not fetched yet waits for a later page load.
       if let switched = try? await bundles.activate(name) {
         active = switched
       } else {
@@ -113,7 +113,7 @@ public actor PublishedBundle: BundleSource {
         "bundle \(name) cannot be shown", reason: "its entry “\(active.entry)” is no address",
         next: "ask the publisher for another version")
     }
-    // A service whose name this shell does not know is granted to nobody.
+    // A service with a name unknown to this shell is granted to nobody.
     let services = active.services.compactMap { service in
       ServicePattern(service.name, version: service.version ?? .first)
     }

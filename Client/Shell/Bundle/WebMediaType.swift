@@ -2,18 +2,18 @@ import FerryPlatform
 
 /// The media types of the files of a web app, by the ends of their names.
 enum WebMediaType {
-  /// Returns the media type; files of an unknown kind are bytes, which no browser runs.
+  /// Returns the media type; files of an unknown kind are bytes: no browser runs them.
   static func of(_ path: BundlePath) -> String {
     known[path.fileExtension] ?? opaque
   }
 
-  /// The type of bytes that no browser shows or runs.
+  /// The type of bytes not shown or run by any browser.
   private static let opaque = "application/octet-stream"
 
-  /// Returns the type that content is sent as if it is no file of the bundle. Documents and scripts
-  /// are bytes: they would run as parts of the page.
+  /// Returns the media type for content other than a file of the bundle. Documents and scripts are
+  /// bytes: they would run as parts of the page.
   ///
-  /// Only the type and the subtype are sent. Of a list, browsers take the last type (Fetch, "extract
+  /// Only the type and the subtype are sent. Of a list, browsers use the last type (Fetch, "extract
   /// a MIME type"), so a list is no type here.
   static func passive(_ type: String) -> String {
     let words = type.until(";").fields
@@ -30,7 +30,7 @@ enum WebMediaType {
     return isPassive ? essence : opaque
   }
 
-  /// Whether it is a name of a type or a subtype, in lower case (RFC 6838 §4.2).
+  /// Returns true if it is a name of a type or a subtype, in lower case (RFC 6838 §4.2).
   private static func isToken(_ name: Substring) -> Bool {
     !name.isEmpty
       && name.utf8.allSatisfy {

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Lines on their way to a page, one JSON object each. A newer result of a live query replaces one
-/// that was not sent yet, so a slow page costs little memory.
+/// Lines on their way to a page, one JSON object each. A newer result of a live query replaces an
+/// unsent one, so a slow page costs little memory.
 final class LineChannel: Sendable {
   private struct State {
-    /// Lines in order; those of a live query with its number.
+    /// Lines in order; lines of a live query have its number.
     var lines: [(watch: Int64?, bytes: [UInt8])] = []
     var isOver = false
     var wake: (@Sendable () -> Void)?
@@ -12,9 +12,9 @@ final class LineChannel: Sendable {
 
   private let state = Mutex(State())
 
-  /// Adds a line. A line of a live query replaces its earlier one.
+  /// Adds a line. A line of a live query replaces an earlier one.
   ///
-  /// - Parameter isLast: whether the line ends the live query, so that its result stays before it.
+  /// - Parameter isLast: true if the line ends the live query: the query's result stays before it.
   func send(_ bytes: [UInt8], ofWatch watch: Int64? = nil, isLast: Bool = false) {
     let wake = state.withLock { state -> (@Sendable () -> Void)? in
       if state.isOver { return nil }
@@ -25,10 +25,10 @@ final class LineChannel: Sendable {
     wake?()
   }
 
-  /// Drops the lines of a live query that the page has left.
+  /// Drops the lines of a live query after the page has left it.
   func drop(watch: Int64) { state.withLock { $0.lines.removeAll { $0.watch == watch } } }
 
-  /// Ends the channel after its lines.
+  /// Ends the channel after the lines in it.
   func finish() {
     let wake = state.withLock { state in
       state.isOver = true
@@ -37,13 +37,13 @@ final class LineChannel: Sendable {
     wake?()
   }
 
-  /// Whether ``finish()`` was called.
+  /// True if ``finish()`` was called.
   var isOver: Bool { state.withLock { $0.isOver } }
 
-  /// Sets the function that is called after each change.
+  /// Sets the function to call after each change.
   func onChange(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
 
-  /// Takes all lines, and whether no further ones follow.
+  /// Removes all lines. Returns them, and whether no further ones follow.
   func drain() -> (lines: [[UInt8]], isOver: Bool) {
     state.withLock { state in
       defer { state.lines = [] }

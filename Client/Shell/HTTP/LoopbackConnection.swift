@@ -2,7 +2,7 @@ import FerryPlatform
 import Foundation
 import Synchronization
 
-/// One connection of the shell's server; its calls block a thread of its own.
+/// One connection of the shell's server; calls block a dedicated thread.
 final class LoopbackConnection: Sendable {
   private let socket: Int32
   private let handler: any LoopbackHandler
@@ -12,7 +12,7 @@ final class LoopbackConnection: Sendable {
   private let isCut = Atomic(false)
   private let isClosed = Atomic(false)
 
-  /// The bytes of content that are read at once.
+  /// The bytes of content per read.
   private static let blockBytes: Int64 = 256 << 10
 
   /// Creates a connection; `nil` if the process has no free descriptors.
@@ -21,7 +21,7 @@ final class LoopbackConnection: Sendable {
     (self.socket, self.handler, self.limits, self.pipe) = (socket, handler, limits, pipe)
   }
 
-  /// Whether the connection has carried a request with the page's secrets.
+  /// True if the connection has carried a request with the page's secrets.
   var isAdmitted: Bool { admitted.load(ordering: .relaxed) }
 
   /// Ends the connection from another thread.
@@ -113,7 +113,8 @@ final class LoopbackConnection: Sendable {
     return nil
   }
 
-  /// Reads what the other side still sends, for a moment, so that it gets the answer and no reset.
+  /// Reads the rest from the other side, for a moment, so the other side gets the answer and no
+  /// reset.
   private func linger() {
     shutdown(socket, Int32(SHUT_WR))
     let deadline = ContinuousClock.now + .seconds(1)
@@ -123,7 +124,8 @@ final class LoopbackConnection: Sendable {
 
   // MARK: Answering
 
-  /// Waits for the handler's answer. Cancels its task if the other side ends the connection.
+  /// Waits for the handler's answer. Cancels the handler's task if the other side ends the
+  /// connection.
   private func answer(_ head: RequestHead, _ body: [UInt8]) -> ShellResponse? {
     let box = SharedBox<ShellResponse?>(nil)
     let task = Task { [handler, pipe] in
@@ -179,7 +181,7 @@ final class LoopbackConnection: Sendable {
         done.signal()
       }
       done.wait()
-      // Damaged content breaks the answer off: its length is declared already.
+      // Damaged content breaks the answer off: the length is declared already.
       guard let bytes = box.value.withLock({ $0 }), !bytes.isEmpty, bytes.count <= count,
         write(bytes)
       else { return false }
@@ -213,7 +215,7 @@ final class LoopbackConnection: Sendable {
   private func write(_ bytes: [UInt8]) -> Bool { ShellSocket.send(bytes, to: socket) }
 }
 
-/// A mutex that a task and a thread share.
+/// A mutex, shared by a task and a thread.
 private final class SharedBox<Value: Sendable>: Sendable {
   let value: Mutex<Value>
 

@@ -5,15 +5,15 @@ import Synchronization
 
 /// Answers the requests of a ``LoopbackServer``.
 protocol LoopbackHandler: Sendable {
-  /// Decides about a head before its body is read.
+  /// Decides about a head before the body is read.
   func admit(_ head: RequestHead) -> Admission
   /// Answers an admitted request.
   func respond(to head: RequestHead, _ body: [UInt8]) async -> ShellResponse
-  /// The connection that carried a channel's lines has ended.
+  /// Records the end of the connection with a channel's lines.
   func ended(_ channel: LineChannel)
 }
 
-/// The decision about a request by its head.
+/// The decision about a request by the head.
 enum Admission: Sendable {
   /// Reads a body of the declared length, and answers.
   case accepted
@@ -80,10 +80,10 @@ final class LoopbackServer: Sendable {
     }
   }
 
-  /// The failures in a row after which a listening socket counts as ended.
+  /// The failures in a row before a listening socket counts as ended.
   private static let failuresMax = 16
 
-  /// Takes connections until the server stops, or the system has ended the socket. iOS does that to
+  /// Accepts connections until the server stops, or the system has ended the socket. iOS does so to
   /// a suspended app.
   private func serve(_ listener: Int32) {
     var failures = 0
@@ -105,7 +105,7 @@ final class LoopbackServer: Sendable {
 
   /// Closes the listening socket, and listens again on the same port unless the server stops.
   private func replaceListener() {
-    // Under the lock, so that `stop` never shuts down a number that was given out again.
+    // Under the lock, so `stop` never shuts down a reused number.
     let isStopped = state.withLock { state in
       if let listener = state.listener { Platform.closeDescriptor(listener) }
       state.listener = state.isStopped ? nil : try? ShellSocket.open(port: port).descriptor

@@ -1,4 +1,4 @@
-/// The head of a request, checked for its form.
+/// The head of a request, with a checked form.
 struct RequestHead: Sendable, Equatable {
   enum Method: String, Sendable { case get = "GET", head = "HEAD", post = "POST" }
 
@@ -21,6 +21,6 @@ struct RequestHead: Sendable, Equatable {
     return found.count == 1 ? found[0].value : nil
   }
 
-  /// Whether there is a field of this name, perhaps a duplicate.
+  /// Returns true if there is a field of this name, perhaps a duplicate.
   func has(_ name: String) -> Bool { fields.contains { $0.name == name } }
 }

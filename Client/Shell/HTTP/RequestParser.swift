@@ -33,13 +33,13 @@ struct RequestParser: Sendable {
   private var state = State.head
   private var buffer: [UInt8] = []
   private var declared = 0
-  /// The bytes of the head that are searched already.
+  /// The bytes of the head already searched.
   private var searched = 0
 
-  /// Whether no byte of a further request has arrived.
+  /// True if no byte of a further request has arrived.
   var isBetweenRequests: Bool { state == .head && buffer.isEmpty }
 
-  /// Takes bytes of the connection.
+  /// Adds bytes of the connection.
   mutating func feed(_ bytes: some Collection<UInt8>) { buffer += bytes }
 
   /// Begins to read the body of the last head.
@@ -86,7 +86,7 @@ struct RequestParser: Sendable {
     return .fault(status: status)
   }
 
-  /// Returns the length of the head with its empty line; `nil` if that has not arrived.
+  /// Returns the length of the head with the empty line; `nil` if the empty line has not arrived.
   private mutating func headEnd() -> Int? {
     var index = max(0, searched - 3)
     while index + 4 <= buffer.count {
@@ -178,7 +178,7 @@ struct RequestParser: Sendable {
       value: String(decoding: value, as: UTF8.self))
   }
 
-  /// Whether a byte may be in a field's name (RFC 9110 §5.6.2).
+  /// Returns true if a byte may be in a field's name (RFC 9110 §5.6.2).
   private static func isToken(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

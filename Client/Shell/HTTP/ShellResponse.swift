@@ -13,7 +13,7 @@ struct ShellResponse: Sendable {
   var status: Int
   var fields: [(name: String, value: String)] = []
   var body = Body.bytes([])
-  /// Whether the connection may carry another request.
+  /// True if the connection may carry another request.
   var keepsConnection = true
 
   /// Creates an answer without content.
@@ -43,9 +43,9 @@ struct ShellResponse: Sendable {
     json(status) { $0.failure(error) }
   }
 
-  /// The head as sent.
+  /// Returns the head as sent.
   ///
-  /// - Parameter closes: whether the connection ends after the answer.
+  /// - Parameter closes: true if the connection ends after the answer.
   func head(closes: Bool) -> [UInt8] {
     var text = "HTTP/1.1 \(status) \(Self.reason(status))\r\n"
     var all = fields + ContentPolicy.fields

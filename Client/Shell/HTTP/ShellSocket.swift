@@ -40,7 +40,7 @@ enum ShellSocket {
     case dead
   }
 
-  /// Takes the next connection, and does not wait for one.
+  /// Accepts the next connection, and does not wait for one.
   static func next(_ listener: Int32) -> Next {
     let descriptor = accept(listener, nil, nil)
     if descriptor >= 0 {

@@ -1,6 +1,6 @@
 import FerryPlatform
 
-/// Wakes a thread that waits for a socket.
+/// Wakes a thread waiting for a socket.
 final class WakePipe: Sendable {
   private let reading: Int32
   private let writing: Int32
@@ -21,7 +21,7 @@ final class WakePipe: Sendable {
     close(writing)
   }
 
-  /// Wakes the thread now, or at its next wait.
+  /// Wakes the thread now, or at the next wait.
   func wake() {
     var byte: UInt8 = 0
     // A full pipe wakes as well.
@@ -33,7 +33,7 @@ final class WakePipe: Sendable {
   /// Waits for a signal, or for the socket.
   ///
   /// - Parameters:
-  ///   - reads: whether bytes of the socket are awaited, too.
+  ///   - reads: true if bytes of the socket are awaited, too.
   ///   - limit: milliseconds.
   func wait(beside socket: Int32, reads: Bool, limit: Int32) -> Signal {
     var polls = [

@@ -1,13 +1,13 @@
 import FerryPlatform
 
-/// The part of content that a request asks for (RFC 9110 §14).
+/// The requested part of content (RFC 9110 §14).
 enum ByteRange: Equatable {
   case all
   case part(Range<Int64>)
   case unsatisfiable
 
   /// Reads the field `Range`. Several ranges, other units and malformed ranges count as none, so
-  /// that the answer has all bytes.
+  /// the answer has all bytes.
   init(_ field: String?, size: Int64) {
     guard let spans = field?.rest(after: "bytes=") else {
       self = .all

@@ -8,7 +8,7 @@ enum EntryPage {
   /// Returns the document with the page's secret and the script of the bridge, before any script of
   /// the bundle.
   ///
-  /// - Parameter base: the path of the page, with a slash at its end.
+  /// - Parameter base: the path of the page, with a slash at the end.
   static func injected(_ document: [UInt8], secret: Secret, base: String) -> [UInt8] {
     let lines = """
       <meta name="ferry-page" content="\(secret.text)">\

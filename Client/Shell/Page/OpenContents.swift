@@ -1,14 +1,14 @@
 import Synchronization
 
-/// The files of one page that stay open between two reads. A page may have thousands of addresses,
-/// and a process only about a thousand open files.
+/// Files of one page, kept open between two reads. A page may have thousands of addresses, and a
+/// process only about a thousand open files.
 final class OpenContents: Sendable {
-  /// The most files that stay open. Browsers read six at once from one server.
+  /// The most open files. Browsers read six at once from one server.
   static let openMax = 8
 
   typealias Read = @Sendable (_ offset: Int64, _ count: Int) async throws -> [UInt8]
 
-  /// The file that was read last is the last one.
+  /// The file of the last read is the last one.
   private let files = Mutex<[(key: [UInt8], read: Read)]>([])
 
   /// Reads a part of the file with a key.
@@ -19,7 +19,7 @@ final class OpenContents: Sendable {
   ) async throws -> [UInt8] {
     let read: Read
     if let kept = remove(key) { read = kept } else { read = try await open() }
-    // A file that cannot be read is opened again the next time: it may be repaired by then.
+    // An unreadable file is opened again the next time: it may be repaired by then.
     let bytes = try await read(offset, count)
     add(key, read)
     return bytes

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// One load of a page: its version, its secret, its stream and its live queries.
+/// One load of a page: version, secret, stream and live queries.
 final class Page: Sendable {
   /// The most live queries of a page at once.
   static let watchesMax = 64
@@ -10,16 +10,16 @@ final class Page: Sendable {
   /// The number in the page's paths.
   let number: Int
   let version: PageVersion
-  /// The document that the load begins with.
+  /// The first document of the load.
   let start: BundlePath
   let secret = Secret()
   let files: PageFiles
-  /// The path before all addresses of the page, with a slash at its end.
+  /// The path before all addresses of the page, with a slash at the end.
   let base: String
 
   private struct State {
     var isEntryServed = false
-    /// Whether it has to load again, since its version has failed.
+    /// True if the page must load again, since its version has failed.
     var isReplaced = false
     var channel: LineChannel?
     var watches: [Int64: Task<Void, Never>] = [:]
@@ -37,7 +37,7 @@ final class Page: Sendable {
     files = PageFiles(prefix: base + "-/files/")
   }
 
-  /// Returns whether the entry document is served for the first time. Another request for it is
+  /// Returns true if the entry document is served for the first time. Another request for it is
   /// another load of the page.
   func isFirstEntry() -> Bool {
     state.withLock { state in
@@ -61,8 +61,8 @@ final class Page: Sendable {
     return channel
   }
 
-  /// Has the page load again. A browser may report a violation before the page has its stream; then
-  /// the page learns of it by the first lines of the stream.
+  /// Makes the page load again. A browser may report a violation before the page has a stream; then
+  /// the first lines of the stream carry the request.
   func replace() {
     let channel = state.withLock { state in
       state.isReplaced = true
@@ -71,10 +71,10 @@ final class Page: Sendable {
     channel?.send(BridgeLine.reload)
   }
 
-  /// Whether the page has to load again, since its version has failed and another one is shown now.
+  /// True if the page must load again, since its version has failed and another one is shown now.
   var isReplaced: Bool { state.withLock { $0.isReplaced } }
 
-  /// Returns whether a channel is the page's stream.
+  /// Returns true if a channel is the page's stream.
   func has(_ channel: LineChannel) -> Bool { state.withLock { $0.channel === channel } }
 
   /// Begins a call; returns whether the page may have one more.
@@ -120,7 +120,7 @@ final class Page: Sendable {
     channel?.drop(watch: number)
   }
 
-  /// Ends the page: its live queries, its stream and the addresses of its files.
+  /// Ends the page: live queries, stream and file addresses.
   func end() {
     let (watches, channel) = state.withLock { state in
       defer {

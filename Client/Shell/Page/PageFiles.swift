@@ -2,14 +2,14 @@ import FerryCryptography
 import FerryPlatform
 import Synchronization
 
-/// Large data of one page: content under addresses that nobody can guess, valid until the page ends.
+/// Large data of one page: content under unguessable addresses, valid until the page ends.
 ///
 /// ```swift
 /// let address = call.files.add(ServedContent(picture, mediaType: "image/png"))
 /// return ["picture": .text(address)]
 /// ```
 public final class PageFiles: Sendable {
-  /// Bytes of content in memory that one page has at once; older content is dropped first.
+  /// The most bytes of content in memory for one page at once; older content is dropped first.
   public static let memoryBytesMax = 64 << 20
   /// The most addresses; older ones are dropped first.
   public static let linksMax = 10_000
@@ -33,9 +33,9 @@ public final class PageFiles: Sendable {
   /// - Parameter prefix: the path before each link.
   package init(prefix: String) { self.prefix = prefix }
 
-  /// Adds content; returns its address, which the page may use in elements and requests.
+  /// Adds content; returns the address, for elements and requests of the page.
   ///
-  /// Documents and scripts are served as bytes, so that they cannot run as parts of the page.
+  /// Documents and scripts are served as bytes, so they cannot run as parts of the page.
   public func add(_ content: ServedContent) -> String { add(content, bytes: 0, key: nil) }
 
   /// Adds bytes. Equal bytes have one address.
@@ -45,12 +45,12 @@ public final class PageFiles: Sendable {
       ?? add(ServedContent(bytes, mediaType: mediaType), bytes: bytes.count, key: key)
   }
 
-  /// Adds content that `key` identifies. Content with the same key keeps its address.
+  /// Adds content with the identifier `key`. Content with the same key keeps its address.
   func add(_ content: ServedContent, key: [UInt8]) -> String {
     renewed(key) ?? add(content, bytes: 0, key: key)
   }
 
-  /// Returns the address of known content, which counts as new from now on.
+  /// Returns the address of known content; it counts as new from now on.
   private func renewed(_ key: [UInt8]) -> String? {
     state.withLock { state in
       guard let link = state.known[key] else { return nil }
@@ -84,7 +84,7 @@ public final class PageFiles: Sendable {
     if let key = oldest.value.key { state.known[key] = nil }
   }
 
-  /// Returns content by its address, such as that of an upload; `nil` if it is unknown.
+  /// Returns content by the address, such as that of an upload; `nil` if it is unknown.
   public func content(at address: String) -> ServedContent? {
     guard let link = address.rest(after: prefix) else { return nil }
     return content(link: String(link))

@@ -10,8 +10,8 @@ package final class PageFollower: Sendable {
   private let watch = Mutex(PageWatch())
 
   /// - Parameters:
-  ///   - log: gets each version that is confirmed or failed.
-  ///   - reload: called with a failed version whose pages should show another one now.
+  ///   - log: gets each confirmed or failed version.
+  ///   - reload: called with a failed version if its pages should show another one now.
   package init(
     _ source: any BundleSource, _ surroundings: ShellSurroundings,
     log: @escaping @Sendable (ShellEvent) -> Void,
@@ -21,7 +21,7 @@ package final class PageFollower: Sendable {
     (self.log, self.reload) = (log, reload)
   }
 
-  /// Notes an event of a page, and follows the watch's decisions.
+  /// Records an event of a page, and executes the watch's decisions.
   package func handle(_ event: PageWatch.Event, of page: Int) async {
     let now = surroundings.now()
     let effects = watch.withLock { $0.handle(event, of: page, at: now) }

@@ -1,15 +1,15 @@
 /// Decides whether pages work; pure. Each load of a page is followed until it confirms, fails or
 /// ends (SPEC.md §33).
 package struct PageWatch: Sendable {
-  /// The time in which a page has to report that it works.
+  /// The time for a page to confirm that it works.
   package static let patience = Duration.seconds(10)
-  /// A new version whose pages vanish so often before they are ready has crashed.
+  /// If the pages of a new version vanish so often before they are ready, the version has crashed.
   static let vanishedMax = 2
 
   package enum Event: Sendable, Equatable {
     /// A page load began.
     case loaded(PageVersion)
-    /// Its script has opened its stream.
+    /// The page's script has opened the stream.
     case connected
     /// It works.
     case ready
@@ -17,7 +17,7 @@ package struct PageWatch: Sendable {
     case failed(PageFailure)
     /// The user left it.
     case closed
-    /// Its stream ended without a word.
+    /// The page's stream ended without a word.
     case vanished
   }
 
@@ -34,7 +34,7 @@ package struct PageWatch: Sendable {
   }
 
   private var loads: [Int: Load] = [:]
-  /// Versions that have worked on this device.
+  /// Versions known to work on this device.
   private var good: Set<PageVersion> = []
   private var failed: Set<PageVersion> = []
   private var vanished: [PageVersion: Int] = [:]
@@ -46,7 +46,7 @@ package struct PageWatch: Sendable {
     var effects = expired(at: now)
     if case .loaded(let version) = event {
       loads[page] = Load(version: version, deadline: now + Self.patience)
-      // A version that is shown again, such as the only one, gets another chance.
+      // A version shown again, such as the only one, gets another chance.
       failed.remove(version)
       return effects
     }
@@ -76,7 +76,7 @@ package struct PageWatch: Sendable {
         }
       }
       load.deadline = nil
-      // A web view may report the end of the newest page's process after that.
+      // A web view may report the end of the newest page's process later.
       guard page == loads.keys.max() else {
         loads[page] = nil
         return effects
@@ -86,7 +86,7 @@ package struct PageWatch: Sendable {
     return effects
   }
 
-  /// Fails the pages whose time is over. A page that never opened its stream was left by its
+  /// Fails the pages at the end of their time. A page that never opened a stream was left by the
   /// browser, and proves nothing.
   mutating func expired(at now: Duration) -> [Effect] {
     var effects: [Effect] = []
@@ -103,7 +103,7 @@ package struct PageWatch: Sendable {
     return effects
   }
 
-  /// The next time at which ``expired(at:)`` has to be called.
+  /// The next time for a call of ``expired(at:)``.
   var nextDeadline: Duration? { loads.values.compactMap(\.deadline).min() }
 
   private mutating func fail(_ page: Int, _ load: inout Load, _ failure: PageFailure) -> [Effect] {

@@ -1,4 +1,4 @@
-/// Content that a shell serves to its page, read in parts.
+/// Content served by a shell to its page, read in parts.
 public struct ServedContent: Sendable {
   /// The size in bytes.
   public let size: Int64

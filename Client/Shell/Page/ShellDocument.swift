@@ -3,7 +3,7 @@ struct ShellDocument {
   let status: Int
   let title: String
   let lines: [String]
-  /// The address of a link, with its text.
+  /// The address of a link, with the link's text.
   var link: (address: String, text: String)?
   /// The address that the document leads to at once.
   var forwards: String?
@@ -22,7 +22,7 @@ struct ShellDocument {
       "Start the program again for a new address.",
     ])
 
-  /// There is no version to show.
+  /// Returns the document for a missing version.
   static func unavailable(_ error: BundleSourceError, retry: String) -> ShellDocument {
     ShellDocument(
       status: 503, title: "The page cannot be shown",

@@ -1,7 +1,7 @@
 extension ShellResponse {
-  /// Creates an answer with content, or with the part that a request asks for.
+  /// Creates an answer with content, or with the requested part.
   ///
-  /// - Parameter isOfBundle: whether the content is a file of the bundle, which may be a script.
+  /// - Parameter isOfBundle: true for a file of the bundle; it may be a script.
   static func content(
     _ content: ServedContent, range: String?, isOfBundle: Bool = false
   ) -> ShellResponse {

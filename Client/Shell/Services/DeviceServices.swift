@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The service `device.info`: facts about the program and its system, without identifiers of the
+/// The service `device.info`: facts about the program and the system, without identifiers of the
 /// user.
 public struct DeviceServices: Sendable {
   private let app: String

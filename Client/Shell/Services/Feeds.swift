@@ -13,7 +13,7 @@ enum Feeds {
     }
   }
 
-  /// Returns the present result, and another one after each signal that changed it.
+  /// Returns the present result, and another one after each signal with a change.
   static func reread(
     on signals: AsyncThrowingStream<Void, any Error>,
     _ read: @escaping @Sendable () async throws -> ServiceValue
@@ -28,8 +28,8 @@ enum Feeds {
     }
   }
 
-  /// Returns a signal for each element of a sequence, after its element was noted. Several signals
-  /// count as one.
+  /// Returns a signal for each element of a sequence, after the element was recorded. Several
+  /// signals count as one.
   static func signals<Elements: AsyncSequence & Sendable>(
     _ elements: Elements, _ note: @escaping @Sendable (Elements.Element) -> Void
   ) -> AsyncThrowingStream<Void, any Error> {
@@ -55,7 +55,7 @@ enum Feeds {
     }
   }
 
-  /// Returns a stream that work fills, newest element first kept, until its consumer stops.
+  /// Returns a stream filled by work, newest element first kept, until the consumer stops.
   static func stream<Element: Sendable>(
     _ work:
       @escaping @Sendable (_ yield: @escaping @Sendable (Element) -> Void) async throws -> Void

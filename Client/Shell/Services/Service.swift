@@ -23,9 +23,9 @@ public struct Service: Sendable {
   /// The group and the name, such as `tasks.list`.
   public let name: ServiceName
   /// The version of the service's form. With another first number it is another service; otherwise
-  /// a later version serves pages that declare an earlier one.
+  /// a later version also serves pages that declare an earlier one.
   public let version: BundleVersion
-  /// The permission in words that complete "The page ", such as `reads the tasks`.
+  /// The permission, in words to complete "The page ", such as `reads the tasks`.
   public let permission: String
   /// The form of arguments.
   public let argument: ValueSchema
@@ -34,7 +34,7 @@ public struct Service: Sendable {
   let handler: Handler?
   let feed: Feed?
 
-  /// Creates a service that answers calls.
+  /// Creates a service for calls.
   ///
   /// - Parameter feed: Answers `ferry.watch` as well.
   public init(
@@ -64,11 +64,11 @@ public struct Service: Sendable {
 
 /// One call of a service.
 public struct ServiceCall: Sendable {
-  /// The argument, which has the form of the service's schema.
+  /// The argument, in the form of the service's schema.
   public let argument: ServiceValue
-  /// The bundle of the page that calls.
+  /// The bundle of the calling page.
   public let bundle: PageVersion
-  /// Large data for the page that calls.
+  /// Large data for the calling page.
   public let files: PageFiles
 
   package init(argument: ServiceValue, bundle: PageVersion, files: PageFiles) {
@@ -120,7 +120,7 @@ public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertib
   }
 }
 
-/// Services that a bundle declares or an app grants: `tasks.list`, or `tasks` for all of a group.
+/// Services declared by a bundle or granted by an app: `tasks.list`, or `tasks` for all of a group.
 ///
 /// `tasks.list@2` is version 2 of the service, or a later one such as 2.1. Without a version, it is
 /// version 1.
@@ -131,7 +131,7 @@ public struct ServicePattern: Sendable, Hashable, CustomStringConvertible,
   public let group: String
   /// `nil` for all of the group.
   private let member: String?
-  /// The oldest version that is sufficient; see ``BundleVersion/serves(_:)``.
+  /// The oldest sufficient version; see ``BundleVersion/serves(_:)``.
   let version: BundleVersion
 
   /// Reads a pattern; `nil` if it has another form.
@@ -171,17 +171,17 @@ public struct ServicePattern: Sendable, Hashable, CustomStringConvertible,
     group + (member.map { ".\($0)" } ?? "") + (version == .first ? "" : "@\(version)")
   }
 
-  /// Whether a service is one of them.
+  /// Returns true if a service is one of them.
   public func matches(_ name: ServiceName, version: BundleVersion) -> Bool {
     names(name) && version.serves(self.version)
   }
 
-  /// Whether a service is one of them in some version.
+  /// Returns true if a service is one of them in some version.
   func names(_ name: ServiceName) -> Bool {
     group == name.group && (member == nil || member == name.member)
   }
 
-  /// Whether all services of another pattern are among these.
+  /// Returns true if all services of another pattern are among these.
   public func covers(_ other: ServicePattern) -> Bool {
     group == other.group && other.version.serves(version)
       && (member == nil || member == other.member)

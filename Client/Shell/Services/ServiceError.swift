@@ -1,6 +1,6 @@
-/// The failure of a call, as the page gets it: a stable code and a text for the user.
+/// The failure of a call, as sent to the page: a stable code and a text for the user.
 ///
-/// A handler throws one with a code of its own, such as `ServiceError("sold_out", "…")`.
+/// A handler can throw one with another code, such as `ServiceError("sold_out", "…")`.
 public struct ServiceError: Error, Sendable, Equatable, CustomStringConvertible {
   /// A stable name in `snake_case`.
   public var code: String
@@ -22,9 +22,9 @@ public struct ServiceError: Error, Sendable, Equatable, CustomStringConvertible 
   static let cancelled = ServiceError("cancelled", "the call was cancelled")
 }
 
-/// An error that knows how to explain itself to a page.
+/// An error with an explanation for a page.
 package protocol ServiceErrorConvertible: Error {
-  /// The explanation that the page gets.
+  /// The explanation for the page.
   var serviceError: ServiceError { get }
 }
 

@@ -1,8 +1,8 @@
 import FerryProtocol
 
-/// The services of an app, and those that it grants to bundles.
+/// The services of an app, and those granted to bundles.
 ///
-/// A page may call a service that its bundle declares *and* the app grants, and no other.
+/// A page may call a service only if the bundle declares it *and* the app grants it.
 ///
 /// ```swift
 /// let registry = ServiceRegistry(
@@ -15,7 +15,7 @@ public struct ServiceRegistry: Sendable {
   }
 
   private let services: [Key: Service]
-  /// The services that the app grants to every bundle that declares them.
+  /// The services granted by the app to every bundle that declares them.
   public let granted: [ServicePattern]
 
   /// Creates a registry. The program ends if two services have the same name and version.
@@ -33,14 +33,14 @@ public struct ServiceRegistry: Sendable {
     services.values.sorted { ($0.name, $0.version) < ($1.name, $1.version) }
   }
 
-  /// The granted patterns that name no service of the app, such as misspelt ones.
+  /// Granted patterns without a service of the app, such as misspelt ones.
   package var unknownGrants: [ServicePattern] {
     granted.filter { pattern in
       !services.values.contains { pattern.matches($0.name, version: $0.version) }
     }
   }
 
-  /// Returns the service that a page of a bundle means by a name.
+  /// Returns the service for a name on a page of a bundle.
   ///
   /// - Throws: `not_declared`, `not_granted` or `unknown_service`.
   func service(
@@ -66,7 +66,7 @@ public struct ServiceRegistry: Sendable {
     granted.contains { $0.matches(name, version: version) }
   }
 
-  /// Returns the declared services that the app does not grant.
+  /// Returns the declared services not granted by the app.
   public func withheld(from declared: [ServicePattern]) -> [ServicePattern] {
     declared.filter { pattern in !granted.contains { $0.covers(pattern) } }
   }

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// The form of a service's arguments and results. The bridge checks each value against it, so that
-/// a handler gets only values of its form.
+/// The form of a service's arguments and results. The bridge checks each value against it, so a
+/// handler gets only values of this form.
 ///
 /// ```swift
 /// let filter = ValueSchema.object([
@@ -13,12 +13,12 @@ public indirect enum ValueSchema: Sendable, Equatable {
   public struct Member: Sendable, Equatable {
     /// The member's name.
     public var name: Name
-    /// The form of its value.
+    /// The form of the member's value.
     public var schema: ValueSchema
-    /// Whether the object must have it.
+    /// True if the object must have it.
     public var isRequired: Bool
 
-    /// Creates a member that an object must have.
+    /// Creates a required member of an object.
     public static func required(_ name: Name, _ schema: ValueSchema) -> Member {
       Member(name: name, schema: schema, isRequired: true)
     }
@@ -48,7 +48,7 @@ public indirect enum ValueSchema: Sendable, Equatable {
   case object([Member])
   /// An object with any names, at most `max` members, and values of one form.
   case map(of: ValueSchema, max: Int)
-  /// A value of the first form that fits.
+  /// A value of the first matching form.
   case either([ValueSchema])
 
   /// `null`, or a value of a form.
@@ -57,7 +57,7 @@ public indirect enum ValueSchema: Sendable, Equatable {
   /// Any integer.
   public static var anyInteger: ValueSchema { .integer(.min ... .max) }
 
-  /// Returns the reason why a value does not have this form, with its place; `nil` if it has.
+  /// Returns the reason why a value does not have this form, with the place; `nil` if it has.
   public func fault(in value: ServiceValue) -> String? { fault(in: value, at: "the value") }
 
   private func fault(in value: ServiceValue, at place: String) -> String? {

@@ -1,7 +1,7 @@
 import FerryExecutors
 import FerryPersistence
 
-/// Runs transactions one after another. Valid only inside the closure that receives it.
+/// Runs transactions one after another. Valid only inside the closure it is passed to.
 ///
 /// ```swift
 /// try await replica.writeInBulk { writer in
@@ -19,7 +19,7 @@ public final class BulkWriter {
     self.cancelled = cancelled
   }
 
-  /// Whether the task that waits for this work was cancelled.
+  /// True after the waiting task was cancelled.
   public var isCancelled: Bool { cancelled.isSet }
 
   /// Runs `body` in one transaction, as ``Replica/write(_:)`` does.

@@ -3,15 +3,15 @@ import Synchronization
 
 /// The user's answer to a conflict.
 public enum ConflictAnswer: Sendable, Equatable {
-  /// The value that this device wrote.
+  /// The value written by this device.
   case keepLocal
-  /// The value that the other devices wrote.
+  /// The value written by other devices.
   case keepRemote
   /// Other values.
   case set([Column])
 }
 
-/// A value that lost against another and is kept.
+/// A lost value, kept for the user.
 public struct KeptConflict: Sendable, Equatable, Identifiable {
   /// Names the conflict on this replica.
   public var number: Int64
@@ -21,21 +21,21 @@ public struct KeptConflict: Sendable, Equatable, Identifiable {
   public var operation: OperationID
   /// The record.
   public var key: RecordKey
-  /// The column and value that lost, and the stamps of both sides.
+  /// The lost column and value, and the stamps of both sides.
   public var conflict: Conflict
-  /// Whether this replica wrote the losing value, under any device identifier that it has had.
+  /// True if this replica wrote the losing value, under any device identifier it has had.
   public var isLosersOwn: Bool
-  /// Whether this replica wrote the winning value.
+  /// True if this replica wrote the winning value.
   public var isWinnersOwn: Bool
   /// When a question was answered, here or elsewhere, milliseconds since 1970.
   public var resolvedAt: Int64?
-  /// The record whose row here has the unique value, if the conflict's record waits for that. Answer
-  /// with another value for the waiting record, or change the holder.
+  /// The record of the local row with the unique value, if the conflict's record waits for this
+  /// value. Answer with another value for the waiting record, or change the holder.
   public var holder: Name?
 
   public var id: Int64 { number }
 
-  /// Whether the conflict waits for the user's decision.
+  /// True if the conflict waits for the user's decision.
   public var isOpen: Bool { conflict.isQuestion && resolvedAt == nil }
 }
 
@@ -63,16 +63,16 @@ extension Replica {
     try await typed { try await thread.run { try $0.presentSides(of: conflicts) } }
   }
 
-  /// Returns values that lost against others, newest first.
+  /// Returns lost values, newest first.
   ///
-  /// - Parameter openOnly: whether to return only questions without an answer.
+  /// - Parameter openOnly: true to return only questions without an answer.
   public func conflicts(
     limit: Int = 1_000, openOnly: Bool = false
   ) async throws -> [KeptConflict] {
     try await conflicts(limit: limit, openOnly: openOnly) { _ in true }
   }
 
-  /// Returns values that lost in some tables, newest first.
+  /// Returns lost values in some tables, newest first.
   package func conflicts(
     limit: Int, openOnly: Bool, in isIncluded: @escaping @Sendable (Name) -> Bool
   ) async throws -> [KeptConflict] {
@@ -92,18 +92,19 @@ extension Replica {
     }
   }
 
-  /// Answers a conflict. The answer is an ordinary operation that the next sync sends. It closes
-  /// the question on all devices. A record that another device deleted comes back whole, if you choose
-  /// the write that lost against the delete.
+  /// Answers a conflict with an ordinary operation. The next sync sends it, and it closes the
+  /// question on all devices. If you choose a write that lost against another device's delete, the
+  /// whole record comes back.
   ///
   /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such conflict;
-  ///   ``ReplicaError/cannotAnswer(_:advice:)`` if the answer has no value for the conflict's column, or
-  ///   a column that the table lacks; ``ReplicaError/database(_:code:)`` if the table rejects the value.
+  ///   ``ReplicaError/cannotAnswer(_:advice:)`` if the answer has no value for the conflict's
+  ///   column, or a column missing from the table; ``ReplicaError/database(_:code:)`` if the table
+  ///   rejects the value.
   public func resolve(_ number: Int64, _ answer: ConflictAnswer) async throws {
     _ = try await decide(number, answer)
   }
 
-  /// Answers a conflict. Returns whether there is an operation to send: a record that stays deleted
+  /// Answers a conflict. Returns true if there is an operation to send: a record that stays deleted
   /// needs none.
   package func decide(_ number: Int64, _ answer: ConflictAnswer) async throws -> Bool {
     let isRecorded = try await typed { try await thread.run { try $0.resolve(number, answer) } }
@@ -111,8 +112,8 @@ extension Replica {
     return isRecorded
   }
 
-  /// Returns a stream of the open questions, then of each conflict that a sync of this replica
-  /// object brings. The stream ends when its consumer stops listening, or when the replica is closed.
+  /// Returns a stream of the open questions, then of each conflict found by a sync of this replica
+  /// object. The stream ends when the consumer stops listening, or when the replica is closed.
   public func conflictUpdates() -> AsyncThrowingStream<KeptConflict, any Error> {
     AsyncThrowingStream { continuation in
       let listener = conflictListeners.add(continuation)
@@ -129,7 +130,7 @@ extension Replica {
     }
   }
 
-  /// Sends the conflicts noted since the last call to the listeners.
+  /// Sends the conflicts stored since the last call to the listeners.
   func notifyConflicts() async throws {
     guard let last = conflictListeners.oldest else { return }
     let noted = try await thread.run { try $0.conflicts.noted(after: last, own: $0.ownNames()) }
@@ -137,18 +138,17 @@ extension Replica {
   }
 }
 
-/// The listeners to conflicts, each with the last conflict that it has received.
+/// The listeners to conflicts, each with the last delivered conflict.
 final class ConflictListeners: Sendable {
   private struct Listener {
     let continuation: AsyncThrowingStream<KeptConflict, any Error>.Continuation
-    /// The last conflict that the listener has received; `nil` before its open questions.
+    /// The last conflict delivered to the listener; `nil` before the open questions.
     var reported: Int64?
   }
 
   private let state = Mutex((next: 0, listeners: [Int: Listener]()))
 
-  /// The lowest number up to which a listener has received conflicts; `nil` if there is no
-  /// listener.
+  /// The lowest number of the listeners' last received conflicts; `nil` if there is no listener.
   var oldest: Int64? { state.withLock { $0.listeners.values.compactMap(\.reported).min() } }
 
   func add(_ continuation: AsyncThrowingStream<KeptConflict, any Error>.Continuation) -> Int {

@@ -1,8 +1,8 @@
 import FerryProtocol
 
-/// Keeps the tokens of replicas apart from their databases, so that a database, a copy or a backup
-/// of it holds no token. ``FileCredentialStore`` is the default; an app may give another one, such
-/// as one over a key chain.
+/// Stores the tokens of replicas apart from their databases: a database, a copy or a backup of it
+/// holds no token. ``FileCredentialStore`` is the default; you may pass another one, such as one
+/// over a key chain.
 ///
 /// Functions may block, and are called on a thread of the replica's own.
 ///
@@ -15,11 +15,11 @@ public protocol CredentialStore: Sendable {
   /// - Throws: when it cannot be read, with the reason.
   func credential(of path: String) throws -> Credential?
 
-  /// Stores a credential in place of the former one; `nil` removes it.
+  /// Stores a credential instead of the former one; `nil` removes it.
   func store(_ credential: Credential?, of path: String) throws
 }
 
-/// A token and the one server and space that may receive it. Another address in the database does
+/// A token and the only server and space that may receive it. Another address in the database does
 /// not get the token.
 public struct Credential: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
   /// The server's address, as the replica was connected to it.
@@ -29,14 +29,14 @@ public struct Credential: Sendable, Equatable, CustomStringConvertible, CustomRe
   /// The bearer token.
   public var token: String
 
-  /// Creates a credential from its parts.
+  /// Creates a credential.
   public init(server: String, space: SpaceName, token: String) {
     self.server = server
     self.space = space
     self.token = token
   }
 
-  /// A description without the token, which must not appear in logs.
+  /// A description without the token: it must not appear in logs.
   public var description: String { "a token for space \(space) on \(server)" }
 
   /// A mirror without the token.

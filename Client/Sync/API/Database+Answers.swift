@@ -1,8 +1,9 @@
 import FerryPersistence
 import FerryProtocol
 
-/// Answers to conflicts and undoing within a transaction of ``Replica/write(_:)``, for harnesses that
-/// need the operations of the transaction. The calls of ``Replica`` make a transaction of their own.
+/// Answers to conflicts and undoing within a transaction of ``Replica/write(_:)``, for harnesses
+/// that need the operations of the transaction. The calls of ``Replica`` make a separate
+/// transaction.
 extension Database {
   /// Returns conflicts, newest first.
   ///

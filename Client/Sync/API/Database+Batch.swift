@@ -13,10 +13,10 @@ struct BatchRequest {
 
 extension Database {
   /// Sets columns of all matching records of a tracked table, here at once. The server does the
-  /// same at the operation's place in the order, also for records that this replica lacks.
+  /// same at the operation's place in the order, also for records missing from this replica.
   ///
-  /// It is one pending operation, however many records match. If the server's result differs, a
-  /// sync after the upload corrects the rows here.
+  /// It is one pending operation for any number of matching records. If the server's result
+  /// differs, a sync after the upload corrects the rows here.
   ///
   /// - Parameters:
   ///   - predicate: Such as `due < '2026-10-01' and done = 0`; see ``RecordPredicate``.
@@ -31,7 +31,7 @@ extension Database {
     try batch(table, .set, Self.columns(columns)) { try RecordPredicate($0, predicate) }
   }
 
-  /// Sets columns of all records that match a predicate value.
+  /// Sets columns of all records matching a predicate value.
   @discardableResult
   public func batch(
     _ table: Name, where predicate: RecordPredicate, set columns: [Name: Value]
@@ -45,7 +45,7 @@ extension Database {
     try batch(table, .delete, []) { try RecordPredicate($0, predicate) }
   }
 
-  /// Deletes all records that match a predicate value.
+  /// Deletes all records matching a predicate value.
   @discardableResult
   public func batchDelete(_ table: Name, where predicate: RecordPredicate) throws -> Int {
     try batch(table, .delete, []) { _ in predicate }
@@ -84,7 +84,7 @@ extension RecordPredicate {
 }
 
 extension Replica {
-  /// Sets columns of all records that match, in a transaction of its own.
+  /// Sets columns of all matching records, in a separate transaction.
   @discardableResult
   public func batch(
     _ table: Name, where predicate: String, set columns: [Name: Value]
@@ -92,7 +92,7 @@ extension Replica {
     try await write { try $0.batch(table, where: predicate, set: columns) }
   }
 
-  /// Deletes all records that match, in a transaction of its own.
+  /// Deletes all matching records, in a separate transaction.
   @discardableResult
   public func batchDelete(_ table: Name, where predicate: String) async throws -> Int {
     try await write { try $0.batchDelete(table, where: predicate) }

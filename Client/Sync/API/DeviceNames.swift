@@ -1,10 +1,9 @@
 import FerryPlatform
 import FerryProtocol
 
-/// The names of devices, as far as this replica knows them: its own, and those of the devices in its
-/// conflicts.
+/// Names of devices known to this replica: this device, and the devices in conflicts.
 ///
-/// A name is a label that the device's user chose. Two devices may have one name, and a name proves
+/// A name is a label, chosen by the device's user. Two devices may have one name, and a name proves
 /// nothing about a device.
 ///
 /// ```swift
@@ -20,7 +19,7 @@ public struct DeviceNames: Sendable, Equatable {
   /// The number of devices with each short identifier.
   private var shortForms: [String: Int] = [:]
 
-  /// Takes known devices, each once.
+  /// Creates the names of known devices, each once.
   init(_ devices: [NamedDevice]) {
     for named in devices {
       shortForms[Self.shortForm(of: named.device), default: 0] += 1
@@ -34,14 +33,14 @@ public struct DeviceNames: Sendable, Equatable {
   /// characters and no line breaks.
   public subscript(device: DeviceID) -> String? { names[device]?.text }
 
-  /// Returns a label for users: the name in quotation marks, or the end of the identifier. A value that
-  /// no device wrote, such as one that a repair restored, is the server's.
+  /// Returns a label for users: the name in quotation marks, or the end of the identifier. A value
+  /// written by no device, such as one restored by a repair, is the server's.
   ///
   /// If another device has the same name, the end of the identifier follows in parentheses.
   public func label(for device: DeviceID) -> String {
     if device == .server { return "the server" }
     let short = Self.shortForm(of: device)
-    // Devices choose their identifiers, so that the ends may be equal on purpose.
+    // Devices choose their identifiers, so equal ends may be deliberate.
     let identifier = shortForms[short, default: 0] > 1 ? "\(device)" : short
     guard let name = names[device] else { return identifier }
     var quoted = "\""
@@ -55,7 +54,7 @@ public struct DeviceNames: Sendable, Equatable {
 
   private static func shortForm(of device: DeviceID) -> String { String("\(device)".suffix(8)) }
 
-  /// Returns the name without the differences that readers overlook: case, and kinds of spaces.
+  /// Returns the name without differences easily overlooked: case, and kinds of spaces.
   private static func folded(_ name: DeviceName) -> String {
     // text: readers overlook the case of all scripts, and all kinds of spaces
     name.text.split(whereSeparator: \.isWhitespace).joined(separator: " ").lowercased()
@@ -63,8 +62,8 @@ public struct DeviceNames: Sendable, Equatable {
 }
 
 extension Replica {
-  /// Gives this device a name, which the users of other devices see in conflicts. The next sync sends
-  /// it. Until a name is set, a device has none. It has the same name in all spaces of the file.
+  /// Sets this device's name, shown to users of other devices in conflicts. The next sync sends it.
+  /// Until a name is set, a device has none. It has the same name in all spaces of the file.
   ///
   /// ```swift
   /// try await replica.setDeviceName("Ada's laptop")
@@ -84,7 +83,7 @@ extension Replica {
     try await typed { try await thread.run { try $0.deviceNames.own().name?.text } }
   }
 
-  /// Returns the names of this device and of the devices in its conflicts. A sync learns of new and
+  /// Returns the names of this device and of the devices in conflicts. A sync receives new and
   /// changed names.
   public func deviceNames() async throws -> DeviceNames {
     try await typed {

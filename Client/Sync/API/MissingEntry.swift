@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// An entry that a call has named, and that the replica does not have.
+/// An entry named by a call and missing from the replica.
 public enum MissingEntry: Sendable, Equatable, CustomStringConvertible {
   /// No conflict of the space has the number.
   case conflict(Int64)
@@ -8,7 +8,7 @@ public enum MissingEntry: Sendable, Equatable, CustomStringConvertible {
   case operation(String)
   /// The quarantine has no entry of the number.
   case quarantineEntry(Int64)
-  /// A record of a table that only sends has no failed change.
+  /// A record of an upload-only table has no failed change.
   case failedChange(table: Name, record: Name)
   /// The file has no table of the name.
   case table(String)

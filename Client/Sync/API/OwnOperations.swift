@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// An operation that was recorded on this replica.
+/// An operation recorded on this replica.
 public struct OwnOperation: Sendable, Equatable {
-  /// The operation; of a delete, its columns are the row before it.
+  /// The operation; of a delete, the columns are the row before it.
   public var operation: SyncOperation
-  /// Of an update: the former values of its columns.
+  /// Of an update: the former values of the columns.
   public var former: [Column]
-  /// Whether the server has the operation, and the replica has applied the server's result.
+  /// True if the server has the operation, and the replica has applied the server's result.
   public var isConfirmed: Bool
 }
 
@@ -17,7 +17,7 @@ extension Replica {
     try await typed { try await thread.run { try $0.ownOperations(limit: limit) } }
   }
 
-  /// Returns the operations whose identifier has this beginning, newest first.
+  /// Returns the operations with this beginning of the identifier, newest first.
   package func ownOperations(
     beginningWith prefix: UniqueIDPrefix, limit: Int
   ) async throws -> [OwnOperation] {
@@ -31,13 +31,13 @@ extension Replica {
     try await typed { try await thread.run { try $0.hasOperation(operation) } }
   }
 
-  /// Returns the identifiers of all operations that this replica can undo, for their short forms.
+  /// Returns the identifiers of all operations this replica can undo, for their short forms.
   package func ownOperationIDs() async throws -> UniqueIDAbbreviations {
     try await typed { try await thread.run { try $0.ownOperationIDs() } }
   }
 
-  /// Undoes an operation of this replica with an ordinary operation. Values that nothing has
-  /// changed since become the former values again.
+  /// Undoes an operation of this replica with an ordinary operation. Values unchanged since become
+  /// the former values again.
   ///
   /// If the server accepts no operation with the replica's token, the undone operation leaves the queue
   /// instead. Undo the newest operation of a record first.

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Operations that the server rejected, with the operations that depend on them. They are not sent,
-/// and the tables show the server's rows.
+/// Operations rejected by the server, with all dependent operations. They are not sent, and the
+/// tables show the server's rows.
 public struct QuarantineEntry: Sendable, Equatable {
   /// Names the entry on this replica.
   public var number: Int64
@@ -9,7 +9,7 @@ public struct QuarantineEntry: Sendable, Equatable {
   public var code = RefusalCode(rawValue: "unknown")
   /// A description of the problem for the user.
   public var detail = ""
-  /// With ``RefusalCode/uniqueTaken``: the record that holds the unique key.
+  /// With ``RefusalCode/uniqueTaken``: the record with the unique key.
   public var holder: Name?
   /// When the server rejected the operations, in milliseconds since 1970.
   public var refusedAt: Int64 = 0
@@ -28,12 +28,13 @@ extension Replica {
     try await typed { try await thread.run { try $0.quarantine.oldest(limit) } }
   }
 
-  /// Writes an entry's operations to the tables again, as new operations, in one transaction. Use
+  /// Writes an entry's operations to the tables again, as new operations, in one transaction. Call
   /// it when the reason has gone, or with other values for the rejected ones.
   ///
   /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such entry;
-  ///   ``ReplicaError/cannotRetry(entry:_:)`` if a record that it updates has gone;
-  ///   ``ReplicaError/database(_:code:)`` if the tables reject the operations. The entry stays then.
+  ///   ``ReplicaError/cannotRetry(entry:_:)`` if a record updated by it has gone;
+  ///   ``ReplicaError/database(_:code:)`` if the tables reject the operations. The entry stays
+  ///   then.
   public func retryQuarantined(_ number: Int64, changing changes: [Column] = []) async throws {
     try await typed {
       try await thread.run { try $0.retryQuarantined(number, changing: changes) }
@@ -41,7 +42,7 @@ extension Replica {
     wakeWatchers()
   }
 
-  /// Deletes an entry; its operations cannot be restored.
+  /// Deletes an entry and all operations in it; they cannot be restored.
   ///
   /// - Throws: ``ReplicaError/notFound(_:)``.
   public func discardQuarantined(_ number: Int64) async throws {

@@ -1,6 +1,6 @@
 extension Replica {
-  /// Returns the activity of this replica's syncs: the present one, and each later one. A consumer
-  /// that is slow gets the newest. The stream ends when its consumer stops, or when the replica is
+  /// Returns the activity of this replica's syncs: the present one, and each later one. A slow
+  /// consumer gets the newest. The stream ends when the consumer stops, or when the replica is
   /// closed. A local write does not change the phase; ``status()`` counts pending operations.
   ///
   /// ```swift

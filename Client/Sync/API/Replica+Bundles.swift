@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The parts of the replica that bundles need (SPEC.md §31).
+/// Parts of the replica for bundles (SPEC.md §31).
 extension Replica {
   /// Returns the device's present identifier in the space.
   package func deviceID() async throws -> DeviceID {
@@ -17,7 +17,7 @@ extension Replica {
     }
   }
 
-  /// Notifies the companions that the replica has synced.
+  /// Notifies the companions after a sync of the replica.
   func notifyCompanions() async {
     for companion in companions.all { await companion.synced() }
   }

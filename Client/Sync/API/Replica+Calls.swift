@@ -3,7 +3,7 @@ import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 
-/// The frame of each call: its errors, and its end when the replica is suspended or closed.
+/// The frame of each call: the errors, and the end when the replica is suspended or closed.
 extension Replica {
   /// Runs requests. They end as cancelled when the replica is suspended or closed.
   func exchange<T: Sendable>(
@@ -19,7 +19,7 @@ extension Replica {
     }
   }
 
-  /// Runs `body`; turns errors into ``ReplicaError``, except those that the caller's closure threw.
+  /// Runs `body`; turns errors into ``ReplicaError``, except errors thrown by the caller's closure.
   func typed<T: Sendable>(_ body: () async throws -> T) async throws -> T {
     do {
       return try await body()

@@ -1,14 +1,14 @@
 import FerryPersistence
 
 extension Replica {
-  /// Runs interceptors after changes of other devices, in the transaction that applies them, for all
+  /// Runs interceptors after changes of other devices, in the transaction of the pull, for all
   /// spaces of the file. Without a call, pulled changes run none.
   ///
-  /// Each changed row is one action after the whole pull: an insertion or update with the columns of the
-  /// row, or a deletion with those of its key. Interceptors before an action do not run: the change is
-  /// decided already, and another one here would make devices differ. Writes of an interceptor are
-  /// recorded as the user's are. An error is logged, and the change stays. If the pull is tried again, so
-  /// are the interceptors.
+  /// Each changed row is one action after the whole pull: an insertion or update with the columns
+  /// of the row, or a deletion with the columns of the key. Interceptors before an action do not
+  /// run: the change is decided already, and another one here would make devices differ. Writes of
+  /// an interceptor are recorded as the user's are. An error is logged, and the change stays. If
+  /// the pull is tried again, so are the interceptors.
   ///
   /// ```swift
   /// try await replica.interceptPulledChanges(with: [

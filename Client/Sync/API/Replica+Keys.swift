@@ -3,7 +3,7 @@ import FerryProtocol
 import FerrySQLite
 
 extension Replica {
-  /// Returns the identity that Ferry proposes for the key of a table of this file, and why.
+  /// Returns Ferry's proposed identity for the key of a table of this file, with the reason.
   ///
   /// ```swift
   /// let proposal = try await replica.keyProposal(for: "album")
@@ -15,14 +15,14 @@ extension Replica {
     try await typed { try await thread.run { try $0.proposal(for: table) } }
   }
 
-  /// Returns the identifier of the record with a key of this file; `nil` if no row has the key. It is the
-  /// identifier that conflicts, uploads and the quarantine name.
+  /// Returns the identifier of the record with a key of this file; `nil` if no row has the key.
+  /// Conflicts, uploads and the quarantine name records by this identifier.
   ///
   /// ```swift
   /// let record = try await replica.record(of: "album", key: 42)
   /// ```
   ///
-  /// - Parameter key: the values of the key's columns, in its order.
+  /// - Parameter key: the values of the key's columns, in the key's order.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table cannot be tracked.
   public func record(of table: Name, key: Value...) async throws -> Name? {
     try await typed { try await thread.run { try $0.record(of: table, key: key) } }

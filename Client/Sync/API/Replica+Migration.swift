@@ -1,15 +1,16 @@
 import FerryPersistence
 
 extension Replica {
-  /// Runs the steps of a migrator that the file has not run, each in a transaction of its own, on the
-  /// replica's thread. Reads go on meanwhile. If the process ends in between, the next call
+  /// Runs the steps of a migrator that the file has not run, each in a separate transaction, on the
+  /// replica's thread. Reads continue meanwhile. If the process ends in between, the next call
   /// continues.
   ///
   /// ```swift
   /// try await replica.migrate(migrator)
   /// ```
   ///
-  /// - Parameter fallback: decides after a failed step. Nothing of that step is in the file then.
+  /// - Parameter fallback: decides after a failed step. Nothing of the failed step is in the file
+  ///   then.
   /// - Throws: `MigrationFailure` if a step fails and there is no fallback; `MigrationError` if the
   ///   file has run other steps; ``ReplicaError/busy(_:)`` if another program locks the file; the
   ///   error of the fallback.

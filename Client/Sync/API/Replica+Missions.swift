@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension Replica {
-  /// Returns the missions that the space publishes, by name, as of the last sync. The table
+  /// Returns the missions published by the space, by name, as of the last sync. The table
   /// `ferry_missions` has them too, for reading.
   public func missions() async throws -> [MissionRecord] {
     let names = FileSpaces.names(of: number)

@@ -6,29 +6,29 @@ public struct PublishReport: Sendable, Equatable {
   public var schema: SpaceSchema
   /// The published tables, by their names in the space.
   public var tables: [Name] = []
-  /// The parts of a table that devices do not get, such as CHECK clauses.
+  /// Parts of a table not sent to devices, such as CHECK clauses.
   public var omitted: [Name: [String]] = [:]
 }
 
 extension Replica {
-  /// Puts the definitions of tracked tables into the space's schema: columns, types, keys, foreign
-  /// keys and indexes. Other devices create the tables from them. Needs an admin's token.
+  /// Publishes the definitions of tracked tables in the space's schema: columns, types, keys,
+  /// foreign keys and indexes. Other devices create the tables from them. Needs an admin's token.
   ///
-  /// The rules of the schema stay. Definitions of tables that are not named stay as well.
+  /// The rules of the schema and the definitions of all other tables stay.
   ///
   /// ```swift
   /// let report = try await replica.publishTables()
   /// ```
   ///
   /// - Parameter tables: the tables' names in this file; `nil` for all tracked tables.
-  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` for a table that is not tracked; the errors of
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` for an untracked table; the errors of
   ///   ``applySchema(_:keepsRecords:)``.
   @discardableResult
   public func publishTables(_ tables: [Name]? = nil) async throws -> PublishReport {
     let declared = try await typed { try await thread.run { try $0.declarations(of: tables) } }
     var schema = try await schema()
     for (name, table) in declared { schema.tables[name, default: .standard].definition = table.0 }
-    // Two that publish at once do not undo each other's definitions: one is refused.
+    // Two concurrent calls do not undo each other's definitions: one is refused.
     schema.version += 1
     var report = PublishReport(schema: try await applySchema(schema))
     report.tables = declared.keys.sorted()
@@ -41,9 +41,9 @@ extension Replica {
     try await typed { try await thread.run { try $0.tracked.locals() } }
   }
 
-  /// Creates and tracks all tables of the space that this replica has pulled and that are not here,
-  /// from their published definitions, or from the pulled records. A table that cannot be tracked
-  /// stops no other one. One that is here and not tracked stays so: its rows may be private.
+  /// Creates and tracks all pulled tables of the space that do not exist here, from their published
+  /// definitions, or from the pulled records. A failed table stops no other one. An existing,
+  /// untracked table stays untracked: the rows may be private.
   ///
   /// ```swift
   /// try await replica.sync()
@@ -53,7 +53,8 @@ extension Replica {
   /// - Parameters:
   ///   - key: the name of the key column of a table without a definition.
   ///   - progress: called on the replica's thread while pulled changes are applied.
-  /// - Throws: ``ReplicaError/cancelled`` if the task is cancelled. Each table is then complete, or absent.
+  /// - Throws: ``ReplicaError/cancelled`` if the task is cancelled. Each table is then complete, or
+  ///   absent.
   @discardableResult
   public func trackAll(
     creatingKey key: Name = "id", progress: (@Sendable (SyncProgress) -> Void)? = nil
@@ -65,8 +66,8 @@ extension Replica {
     }
   }
 
-  /// Tracks all ordinary tables of this file, parents before children, each with the identity that Ferry
-  /// proposes. A table that cannot be tracked stops no other one.
+  /// Tracks all ordinary tables of this file, parents before children, each with Ferry's proposed
+  /// identity. A failed table stops no other one.
   ///
   /// ```swift
   /// for key in try await replica.trackAllHere().keys { print(key.table, key.identity, key.reason) }
@@ -76,8 +77,8 @@ extension Replica {
     try await typed { try await thread.runUntilCancelled { try $0.trackAllHere() } }
   }
 
-  /// Fetches the schema that the server has now for the space; ``SpaceSchema/empty`` if the space
-  /// declares nothing.
+  /// Fetches the schema in force for the space; ``SpaceSchema/empty`` if the space declares
+  /// nothing.
   ///
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,
   ///   ``ReplicaError/notConfigured``.
@@ -89,12 +90,12 @@ extension Replica {
   }
 
   /// Puts a schema in force for all devices of the space; needs an admin's token. Existing records
-  /// have to fit it, and the server checks all later operations against it.
+  /// must fit it, and the server checks all later operations against it.
   ///
   /// - Parameters:
-  ///   - document: Its ``SpaceSchema/version`` is one more than the version that it replaces, or 0
-  ///     for the next version.
-  ///   - keepsRecords: Whether existing records may still violate new types and required columns.
+  ///   - document: ``SpaceSchema/version`` is one more than the replaced version, or 0 for the next
+  ///     version.
+  ///   - keepsRecords: True if existing records may still violate new types and required columns.
   ///     New unique keys hold for them in any case.
   /// - Returns: The schema in force.
   /// - Throws: ``ReplicaError/refused(_:)`` with ``ProblemCode/schemaConflict`` if another version

@@ -1,12 +1,12 @@
 import FerryProtocol
 
 extension Replica {
-  /// Pulls, and proves that this replica has the server's rows, except for its own unconfirmed
-  /// changes. It reads every row and compares hash trees, so that little travels if little differs.
+  /// Pulls, and proves that this replica has the server's rows, except for own unconfirmed changes.
+  /// It reads every row and compares hash trees, so little travels if little differs.
   ///
   /// Reads and writes continue meanwhile; other syncs of the file wait.
   ///
-  /// - Parameter repair: whether to set differing rows to the server's values, keeping pending
+  /// - Parameter repair: true to set differing rows to the server's values, keeping pending
   ///   changes. The former values are kept as conflicts: ``conflicts(limit:openOnly:)`` lists them,
   ///   and ``resolve(_:_:)`` chooses one again.
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,

@@ -4,9 +4,9 @@ import FerryPersistence
 import FerryProtocol
 import Synchronization
 
-/// A device's copy of a space: a SQLite file whose tracked tables sync with a Ferry server.
+/// A device's copy of a space: a SQLite file with tracked tables that sync with a Ferry server.
 ///
-/// Write plain SQL. The same transaction records its changes to tracked tables, and the next
+/// Write plain SQL. The same transaction records changes to tracked tables, and the next
 /// ``sync(progress:)`` sends them. Reads and writes never wait for the network.
 ///
 /// ```swift
@@ -17,9 +17,9 @@ import Synchronization
 /// try await replica.sync()
 /// ```
 ///
-/// The path `:memory:` is a replica in memory, for tests and previews. It does all that a file does.
-/// Each call of `open` creates another one, which ``close()`` deletes with its token and the files of
-/// its missions. Its reads and writes run one at a time.
+/// The path `:memory:` is a replica in memory, for tests and previews. It can do everything a file
+/// can. Each call of `open` creates another one; ``close()`` deletes it with the token and the
+/// files of missions. Reads and writes run one at a time.
 public final class Replica: DatabaseAccess {
   /// The path of the file, or `:memory:`.
   public let path: String
@@ -31,21 +31,21 @@ public final class Replica: DatabaseAccess {
   let number: Int
   /// The watches of all spaces of the file.
   let watches: WatchList
-  /// Work beside the file, of all of its spaces.
+  /// Work beside the file, of all spaces of the file.
   let companions: ReplicaCompanions
   /// The replicas of joined spaces, by number; only the first space's replica keeps them.
   let joined = Mutex<[Int: Replica]>([:])
 
   /// Opens `path` as a replica, or turns it into one. The user's own tables stay unchanged.
   ///
-  /// Only its owner can read a newly created file.
+  /// Only the owner can read a newly created file.
   ///
   /// - Parameters:
   ///   - transport: carries requests; libcurl by default.
   ///   - credentials: keeps the token; by default in a file beside the replica.
   ///   - log: gets each later entry of the replica's log; see ``LogEntry``.
-  /// - Throws: ``ReplicaError/cannotOpen(path:_:)``; ``ReplicaError/busy(_:)`` if another program locks
-  ///   the file for more than 10 s.
+  /// - Throws: ``ReplicaError/cannotOpen(path:_:)``; ``ReplicaError/busy(_:)`` if another program
+  ///   locks the file for more than 10 s.
   public static func open(
     _ path: String, transport: any Transport = SystemTransport(),
     credentials: any CredentialStore = FileCredentialStore(),
@@ -69,16 +69,16 @@ public final class Replica: DatabaseAccess {
   ///
   /// - Parameters:
   ///   - url: the server's address: `https://` or `http://`, host, optional port and path. A
-  ///     replica may move to another address of its space.
+  ///     replica may move to another address of the space.
   ///   - space: 1 to 63 characters of `A-Z a-z 0-9 . _ -`.
-  ///   - token: the source of the bearer token; by default the token that is stored for the file.
-  ///   - certificateAuthorities: a PEM file of authorities that the replica trusts besides the
-  ///     system's.
+  ///   - token: the source of the bearer token; by default the token stored for the file.
+  ///   - certificateAuthorities: a PEM file of trusted authorities besides the system's.
   ///   - transport: carries requests; libcurl by default.
   ///   - credentials: keeps the token; by default in a file beside the replica.
   ///   - log: gets each later entry of the replica's log; see ``LogEntry``.
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)``, also if the file belongs to another space;
-  ///   ``ReplicaError/badAddress(_:)``; ``ReplicaError/refused(_:)`` if the space's name is not valid.
+  ///   ``ReplicaError/badAddress(_:)``; ``ReplicaError/refused(_:)`` if the space's name is not
+  ///   valid.
   public static func open(
     _ path: String, server url: String, space: String, token: TokenSource = .stored,
     certificateAuthorities: String? = nil, transport: any Transport = SystemTransport(),
@@ -156,8 +156,8 @@ public final class Replica: DatabaseAccess {
   ///
   /// - Parameters:
   ///   - thread: lends the space's ledger.
-  ///   - place: the beginning of the paths of its files.
-  ///   - tokens: the tokens that the application fetches.
+  ///   - place: the beginning of the paths of the space's files.
+  ///   - tokens: tokens fetched by the application.
   init(
     joined number: Int, of first: Replica, thread: ReplicaThread, place: String,
     tokens: TokenKeeper?
@@ -184,10 +184,11 @@ public final class Replica: DatabaseAccess {
     return result
   }
 
-  /// Runs one transaction with writes that a program made elsewhere before: their operations have the times
-  /// of then, as far as the replica has not seen later ones.
+  /// Runs one transaction with writes made by a program elsewhere before: their operations have the
+  /// times of then, as far as the replica has not seen later ones.
   ///
-  /// - Parameter body: receives how many milliseconds ago the next writes were made, by a call of its second argument.
+  /// - Parameter body: receives how many milliseconds ago the next writes were made, by a call of
+  ///   the second argument.
   @discardableResult
   package func writeLate<T: Sendable>(
     _ body: @escaping @Sendable (Database, @escaping (Int64) -> Void) throws -> T
@@ -197,8 +198,8 @@ public final class Replica: DatabaseAccess {
     return result
   }
 
-  /// Runs `body`, which makes many transactions one after another without an `await` between; for
-  /// imports. Check ``BulkWriter/isCancelled`` now and then.
+  /// Runs `body` for many transactions one after another without an `await` between; for imports.
+  /// Check ``BulkWriter/isCancelled`` now and then.
   @discardableResult
   public func writeInBulk<T: Sendable>(
     _ body: @escaping @Sendable (BulkWriter) throws -> T
@@ -239,15 +240,16 @@ public final class Replica: DatabaseAccess {
 
   /// Starts to record writes to these tables.
   ///
-  /// - Parameter creatingKey: the key column's name for tables that are absent here. The replica
-  ///   creates them from the pulled records, with untyped columns.
-  /// - Parameter direction: whether others' changes are applied here. A table that is tracked
-  ///   already changes its direction. If it becomes two-way, the next sync pulls everything again.
-  /// - Parameter identity: how the tables' keys become the identifiers that travel; `nil` for the
-  ///   one of ``keyProposal(for:)``. Tables that refer to each other's numbers are tracked together.
+  /// - Parameter creatingKey: the key column's name for tables absent here. The replica creates
+  ///   them from the pulled records, with untyped columns.
+  /// - Parameter direction: whether others' changes are applied here. For a table tracked already,
+  ///   the direction changes. If it becomes two-way, the next sync pulls everything again.
+  /// - Parameter identity: how the tables' keys become record identifiers; `nil` for the proposal
+  ///   of ``keyProposal(for:)``. Tables with references to each other's numbers are tracked
+  ///   together.
   /// - Parameter progress: called on the replica's thread while pulled changes are applied.
-  /// - Throws: ``ReplicaError/cannotTrack(table:_:)``; ``ReplicaError/cancelled`` if the task is cancelled. Then
-  ///   nothing has changed.
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)``; ``ReplicaError/cancelled`` if the task is
+  ///   cancelled. Then nothing has changed.
   public func track(
     _ tables: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay,
     identity: KeyIdentity? = nil, progress: (@Sendable (SyncProgress) -> Void)? = nil
@@ -261,19 +263,19 @@ public final class Replica: DatabaseAccess {
     }
   }
 
-  /// Stops recording a table. Its rows and its pending operations stay.
+  /// Stops recording a table. Rows and pending operations stay.
   public func untrack(_ table: Name) async throws {
     try await typed { try await thread.run { try $0.untrack(table) } }
   }
 
-  /// Sets the server and checks that it knows the space. Creates the space if the token permits it.
-  /// If the token travels to another machine over `http`, ``log(limit:)`` and ``status()`` warn of
-  /// it.
+  /// Sets the server and throws if it does not know the space. Creates the space if the token
+  /// permits it. If the token travels to another machine over `http`, ``log(limit:)`` and
+  /// ``status()`` warn of it.
   ///
   /// - Parameters:
-  ///   - token: the bearer token, which goes to the credential store and not into the database.
-  ///   - certificateAuthorities: a PEM file of authorities that the replica trusts besides the
-  ///     system's; the replica keeps its path.
+  ///   - token: the bearer token; it goes to the credential store and not into the database.
+  ///   - certificateAuthorities: a PEM file of trusted authorities besides the system's; the
+  ///     replica keeps the path.
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,
   ///   ``ReplicaError/untrusted(_:)``; then nothing is set.
   @discardableResult
@@ -327,13 +329,13 @@ public final class Replica: DatabaseAccess {
     try await exchangeAll { try await $0.engine.push(progress: $0.noting(progress)) }
   }
 
-  /// Sends pending operations without the server's changes, if the server permits that.
+  /// Sends pending operations without the server's changes, if the server permits this.
   @discardableResult
   package func send() async throws -> SyncReport {
     try await exchangeAll { try await $0.engine.send() }
   }
 
-  /// Applies, all at once, the server's changes that this replica lacks.
+  /// Applies, all at once, the server's changes missing here.
   @discardableResult
   public func pull(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
@@ -343,7 +345,7 @@ public final class Replica: DatabaseAccess {
     return report
   }
 
-  /// Returns a receiver of progress that also notes it as the replica's activity.
+  /// Returns a receiver of progress; it also records the progress as the replica's activity.
   func noting(
     _ progress: @escaping @Sendable (SyncProgress) -> Void
   ) -> @Sendable (SyncProgress) -> Void {
@@ -365,18 +367,17 @@ public final class Replica: DatabaseAccess {
     try await typed { try await thread.run { try $0.warnings() } }
   }
 
-  /// Returns the operations that the server has not confirmed, oldest first.
+  /// Returns the operations not confirmed by the server, oldest first.
   public func pendingOperations(limit: Int = 1_000) async throws -> [PendingOperation] {
     try await typed { try await thread.run { try $0.pendingOperations(limit: limit) } }
   }
 
-  /// Returns pulled changes that wait, with the reason.
+  /// Returns waiting pulled changes, with the reason.
   public func waitingChanges(limit: Int = 1_000) async throws -> [WaitingChange] {
     try await typed { try await thread.run { try $0.waitingChanges(limit: limit) } }
   }
 
-  /// Returns the tables for which changes wait, because the table or some of its columns are
-  /// absent.
+  /// Returns the tables that changes wait for: absent ones, and those with absent columns.
   public func tablesWaitedFor() async throws -> [Name] {
     try await typed { try await thread.run { try $0.kept.tablesWaitedFor() } }
   }
@@ -386,6 +387,6 @@ public final class Replica: DatabaseAccess {
     try await typed { try await thread.run { try $0.log.newest(limit) } }
   }
 
-  /// Notifies watchers that there are operations to send.
+  /// Notifies watchers of operations to send.
   func wakeWatchers() { watches.wake() }
 }

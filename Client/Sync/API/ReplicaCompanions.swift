@@ -1,16 +1,16 @@
 import Synchronization
 
-/// Work beside a replica's file that rests and ends with the replica, such as a manager of missions.
+/// Work beside a replica's file, paused and ended with the replica, such as a manager of missions.
 package protocol ReplicaCompanion: AnyObject, Sendable {
-  /// Stops all work for a while, and waits for its end.
+  /// Stops all work for a while, and returns after the end of it.
   func suspend() async
   /// Continues the work.
   func resume() async
-  /// Ends all work, and waits for its end.
+  /// Ends all work, and returns after the end of it.
   func close() async
   /// Acts on the result of a sync or pull of the replica.
   func synced() async
-  /// Does work that waits for the server and that no sync has done. Returns whether none is left.
+  /// Does work that waits for the server and was not done by a sync. Returns true if none is left.
   func attend() async -> Bool
 }
 
@@ -45,6 +45,6 @@ final class ReplicaCompanions: Sendable {
 }
 
 extension Replica {
-  /// Lets work beside the file rest and end with the replica.
+  /// Suspends and ends work beside the file together with the replica.
   package func accompany(with companion: any ReplicaCompanion) { companions.add(companion) }
 }

@@ -12,10 +12,10 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
   /// The server's answer is not Ferry's, or is an error without a problem document. Has the HTTP
   /// status and a description of the answer.
   case unexpectedAnswer(status: Int, String)
-  /// There is no secure connection to the server. Its certificate is from an untrusted authority,
+  /// There is no secure connection to the server. The certificate is from an untrusted authority,
   /// has expired, or is for another host. Not retried: a retry would fail as well.
   case untrusted(String)
-  /// The server redirects requests to another address, which gets none of them.
+  /// The server redirects requests to another address; it gets none of them.
   case redirected(String)
   /// The changes of this replica do not reach the server, and neither another pull nor another
   /// identifier helps. The changes stay in the replica; the reason names the obstacle.
@@ -25,8 +25,8 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
   /// The server's list of changes had no end within the pages of one sync. They are stored, and the
   /// next sync continues; the reason has their number.
   case unfinished(String)
-  /// The replica's token is missing from its store, or belongs to another server. Names the place
-  /// that was searched.
+  /// The replica's token is missing from the store, or belongs to another server. Names the
+  /// searched place.
   case tokenMissing(String)
   /// The server's address is not valid.
   case badAddress(String)
@@ -42,19 +42,19 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
   case cannotJoin(space: String, String)
   /// The file cannot leave the space; has the reason.
   case cannotLeave(String)
-  /// The space has operations that its server does not have; has their number.
+  /// The space has operations unknown to the server; has their number.
   case unsent(space: String, Int)
-  /// The replica does not have the entry that the call names.
+  /// The replica does not have the named entry.
   case notFound(MissingEntry)
-  /// A conflict cannot be answered, or an operation undone, in this way: the reason, and a way that works.
-  /// Nothing was changed.
+  /// A conflict cannot be answered, or an operation undone, in this way: the reason, and a way that
+  /// works. Nothing was changed.
   case cannotAnswer(String, advice: String)
   /// The rejected operations cannot be written again; has the reason. The entry of the quarantine
   /// stays.
   case cannotRetry(entry: Int64, String)
-  /// SQLite rejected a statement: its message and extended result code.
+  /// SQLite rejected a statement: the message and the extended result code.
   case database(String, code: Int32)
-  /// The text cannot be a device's name; has the rule that it breaks.
+  /// The text cannot be a device's name; has the violated rule.
   case invalidName(String)
   /// A batch operation cannot be recorded; has the reason. Nothing of it was recorded.
   case invalidBatch(String)
@@ -98,7 +98,7 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
     }
   }
 
-  /// Whether the same call may succeed later without any change.
+  /// True if the same call may succeed later without any change.
   public var isTransient: Bool {
     switch self {
     case .offline, .busy, .suspended, .unfinished: true
@@ -108,7 +108,7 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
     }
   }
 
-  /// Whether a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
+  /// True if a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
   /// reference.
   public var isConstraint: Bool {
     if case .database(let message, let code) = self {
@@ -118,27 +118,27 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
     }
   }
 
-  /// Whether the replica's changes exceed the server's quota. Others' changes still arrive.
+  /// True if the replica's changes exceed the server's quota. Others' changes still arrive.
   var isOverQuota: Bool {
     if case .refused(let problem) = self { problem.code == .storageQuota } else { false }
   }
 
-  /// Whether the program itself ended the work: no failure to report.
+  /// True if the program itself ended the work: no failure to report.
   var isStop: Bool { self == .cancelled || self == .suspended || self == .closed }
 
-  /// Whether the file itself failed, with all of its spaces: its disk, its content, or the memory
+  /// True if the file itself failed, with all spaces: the disk, the content, or the memory
   /// (https://sqlite.org/rescode.html).
   var concernsFile: Bool {
     guard case .database(_, let code) = self else { return false }
     return [7, 8, 10, 11, 13, 14, 26].contains(code & 0xFF)
   }
 
-  /// Whether another program uses the file.
+  /// True if another program uses the file.
   package var isBusy: Bool {
     if case .busy = self { true } else { false }
   }
 
-  /// Returns the error of a file that another program locks.
+  /// Returns the error of a file locked by another program.
   ///
   /// - Parameter path: the file, if the caller knows it.
   static func locked(_ message: String, path: String? = nil) -> ReplicaError {
@@ -147,7 +147,7 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
         + "transaction")
   }
 
-  /// Whether there is no secure connection.
+  /// True if there is no secure connection.
   var isUntrusted: Bool {
     if case .untrusted = self { true } else { false }
   }

@@ -3,33 +3,33 @@ import FerryProtocol
 
 /// The result of one sync.
 public struct SyncReport: Sendable, Equatable {
-  /// Operations that the server accepted.
+  /// Operations accepted by the server.
   public var pushed = 0
-  /// Operations that the server had already: an earlier answer was lost on the way.
+  /// Operations known to the server already: an earlier answer was lost on the way.
   public var duplicates = 0
-  /// Operations that the server buffers until an earlier packet arrives.
+  /// Operations buffered by the server until an earlier packet arrives.
   public var buffered = 0
-  /// Operations that the sync should have sent and that the server has not confirmed. More of them
+  /// Operations that the sync should have sent and the server has not confirmed. More of them
   /// returned to the queue than one sync sends. The next sync continues.
   public var left = 0
-  /// Rows that this sync recorded as edits of this device because they were written unrecorded. For
-  /// example, another program created a table again.
+  /// Unrecorded rows recorded by this sync as edits of this device. For example, another program
+  /// created a table again.
   public var recorded = 0
-  /// Tables that the next sync compares with the server once more. Some of their rows were pending
+  /// Tables for the next sync to compare with the server once more. Some of their rows were pending
   /// or changed meanwhile.
   public var unreconciled = 0
   /// Changes received and applied here.
   public var pulled = 0
-  /// Changes that the local schema rejects and that are deferred at the end of the sync.
+  /// Changes rejected by the local schema and deferred at the end of the sync.
   public var refused = 0
-  /// Operations that the server rejected, with those that depend on them.
+  /// Operations rejected by the server, with all dependent ones.
   public var quarantined = 0
-  /// Values that lost against others, on either side.
+  /// Lost values, on either side.
   public var conflicts = 0
   /// The cursor after the sync; `nil` if the replica has never pulled.
   public var cursor: Cursor?
-  /// The trace that the requests of the sync named to the server, 32 hexadecimal digits (W3C Trace
-  /// Context). `nil` if they named none.
+  /// The trace named by the requests of the sync, 32 hexadecimal digits (W3C Trace Context). `nil`
+  /// if they named none.
   public var trace: String?
 
   /// Creates a report of no work.
@@ -81,73 +81,73 @@ public struct ReplicaStatus: Sendable, Equatable {
   public var deviceName: String?
   /// The server it syncs with.
   public var server: ServerAddress?
-  /// Tables whose changes are recorded, by their names in the space.
+  /// The tracked tables, by their names in the space.
   public var tables: [Name]
-  /// Operations that the server has not confirmed.
+  /// Operations not confirmed by the server.
   public var pending: Int
-  /// Changes pulled but not applied yet: pages of a current pull, deferred records, and records
-  /// whose table or columns are absent here.
+  /// Changes pulled but not applied yet: pages of a current pull, deferred records, and records of
+  /// tables or columns absent here.
   public var toApply: Int
-  /// Values that lost against others and are kept.
+  /// Lost values, kept for the user.
   public var conflicts: Int
-  /// Conflicts that wait for the user's decision.
+  /// Conflicts waiting for the user's decision.
   public var questions: Int
-  /// Deferred records, which the local schema rejects; see `ferry to-apply`.
+  /// Deferred records, rejected by the local schema; see `ferry to-apply`.
   public var deferred: Int
-  /// Those of the deferred records that wait because you keep another row with their unique value; see
+  /// Deferred records waiting because you keep another row with their unique value; see
   /// ``ConflictAnswer/keepLocal``.
   public var keptLocal = 0
-  /// Operations that the server rejected, with those that depend on them; see
+  /// Operations rejected by the server, with all dependent ones; see
   /// ``Replica/quarantine(limit:)``.
   public var quarantined: Int
   /// Records of upload-only tables with a failed operation; see ``Replica/uploads(table:limit:)``.
   public var unsent: Int
-  /// Operations that the server buffers until an earlier packet arrives.
+  /// Operations buffered by the server until an earlier packet arrives.
   public var buffered: Int
   /// The cursor of the last applied change.
   public var cursor: Cursor?
-  /// The newest change that the server has announced.
+  /// The newest change announced by the server.
   public var head: SequenceNumber
   /// When the last sync ended, milliseconds since 1970.
   public var lastSync: Int64?
   /// The server's clock minus this machine's, milliseconds.
   public var clockOffset: Int64
-  /// The newest log entry about a copied replica or a rolled-back server from which the replica
-  /// recovered by itself; `nil` if that never happened.
+  /// The newest log entry about a copied replica or a rolled-back server, if the replica recovered
+  /// by itself; `nil` if there was none.
   public var lastRecovery: LogEntry?
-  /// Tracked tables that cannot sync in their present form; all others sync.
+  /// Tracked tables unable to sync in their present form; all others sync.
   public var tableFaults: [TableFault] = []
-  /// Warnings about security, such as a token that travels without encryption.
+  /// Warnings about security, such as a token sent without encryption.
   public var warnings: [String] = []
   /// Why the server accepts no operation with the present token, such as a reader's: pending operations
   /// are not sent until it is replaced. `nil` if the server has not refused any.
   public var writesRefused: String?
 }
 
-/// A pulled change that waits to be applied (SPEC.md §5).
+/// A pulled change waiting to be applied (SPEC.md §5).
 public struct WaitingChange: Sendable, Equatable {
-  /// Its place in the space's order.
+  /// The change's place in the space's order.
   public var sequence: SequenceNumber
   /// The record.
   public var key: RecordKey
-  /// Whether the record was inserted, updated or deleted.
+  /// The kind of change: an insert, an update or a delete.
   public var kind: OperationKind
   /// The columns it sets.
   public var columns: [Column]
-  /// The time of its newest write.
+  /// The time of the change's newest write.
   public var time: HybridTimestamp
-  /// The place of the change that is to be applied before it. `nil` of a deferred change, which
-  /// waits for its reason alone.
+  /// The place of the change to apply before this one. `nil` of a deferred change: only the reason
+  /// delays it.
   public var dependency: SequenceNumber?
   /// Why it waits.
   public var reason: String
 }
 
-/// An entry of the replica's log: a sync with its numbers, a failed sync, a warning, or an event that
-/// an application's support may need.
+/// An entry of the replica's log: a sync with its numbers, a failed sync, a warning, or an event
+/// for an application's support.
 ///
-/// The log keeps the last 1,000 entries; ``Replica/log(limit:)`` returns them. A program that has a
-/// log of its own also gets each of them as it is stored, in their order:
+/// The log keeps the last 1,000 entries; ``Replica/log(limit:)`` returns them. If your program has
+/// a log, it can also receive each entry as it is stored, in order:
 ///
 /// ```swift
 /// let replica = try await Replica.open("notes.db") { entry in
@@ -155,7 +155,7 @@ public struct WaitingChange: Sendable, Equatable {
 /// }
 /// ```
 ///
-/// The closure runs on a thread of its own, one call after another. It may block: the replica does
+/// The closure runs on a separate thread, one call after another. It may block: the replica does
 /// not wait for it. If more than 1,000 entries wait, the oldest of them are left out. Entries of
 /// other processes on the same file arrive with the next work of this one.
 public struct LogEntry: Sendable, Equatable {

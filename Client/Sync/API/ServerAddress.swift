@@ -1,16 +1,16 @@
 import FerryNetworking
 import FerryProtocol
 
-/// The server with which a replica syncs.
+/// The server of a replica.
 public struct ServerAddress: Sendable, Equatable {
   /// The address: `http://` or `https://`, host, optional port and path.
   public var url: String
   /// The space on the server.
   public var space: SpaceName
-  /// A PEM file of certificate authorities that the replica trusts besides the system's.
+  /// A PEM file of trusted certificate authorities besides the system's.
   public var certificateAuthorities: String?
 
-  /// Creates an address from its parts.
+  /// Creates an address.
   public init(url: String, space: SpaceName, certificateAuthorities: String? = nil) {
     self.url = url
     self.space = space

@@ -4,14 +4,14 @@ import Synchronization
 extension UniqueID {
   /// Returns a new UUIDv7 of the current time: the default key of tracked tables.
   ///
-  /// It is greater than all earlier ones of this process, so that keys sort by the order of their
-  /// creation also within a millisecond (RFC 9562 §6.2).
+  /// It is greater than all earlier ones of this process, so keys sort by the order of creation
+  /// also within a millisecond (RFC 9562 §6.2).
   ///
   /// ```swift
   /// try database.execute("INSERT INTO notes VALUES (?, ?)", [.text("\(UniqueID.generate())"), "hello"])
   /// ```
   public static func generate() -> UniqueID {
-    // The upper half of the counters is left for those that follow in the same millisecond.
+    // The upper half of the counters is left for the next identifiers in the same millisecond.
     let now = HybridTimestamp(
       milliseconds: SystemClock.milliseconds(), counter: .random(in: 0...0x7FFF))
     let time = newest.withLock { newest in

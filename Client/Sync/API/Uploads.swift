@@ -3,15 +3,15 @@ import FerryProtocol
 /// The unconfirmed state of one record of an upload-only table (SPEC.md §17). In SQL: the view
 /// `ferry_uploads`.
 public struct UploadState: Sendable, Equatable {
-  /// The record; empty for a batch operation whose rows are not known.
+  /// The record; empty for a batch operation with unknown rows.
   public var key: RecordKey
-  /// The newest unconfirmed operation. Its acknowledgement clears the state.
+  /// The newest unconfirmed operation. An acknowledgement of it clears the state.
   public var identifier: OperationID
-  /// Whether an insert or an update is unconfirmed.
+  /// True if an insert or an update is unconfirmed.
   public var isDirty: Bool
-  /// Whether the record is deleted here and the deletion is unconfirmed.
+  /// True if the record is deleted here and the deletion is unconfirmed.
   public var isDeleted: Bool
-  /// Whether sending failed. The record waits for ``Replica/retryUploads(table:record:)``, or, in
+  /// True if sending failed. The record waits for ``Replica/retryUploads(table:record:)``, or, in
   /// an automatic table, for the next sync.
   public var isFailed: Bool
   /// The reason of the failure, for the user.
@@ -21,15 +21,15 @@ public struct UploadState: Sendable, Equatable {
 extension Replica {
   /// Returns the unconfirmed state of upload-only tables, by table and record.
   ///
-  /// - Parameter table: an upload-only table, by its name in the space; `nil` for all.
+  /// - Parameter table: an upload-only table, named as in the space; `nil` for all.
   public func uploads(table: Name? = nil, limit: Int = 1_000) async throws -> [UploadState] {
     try await typed {
       try await thread.run { try $0.failedUploads.states(of: table, limit: limit) }
     }
   }
 
-  /// Lets the next sync send failed operations again, under the same identifiers. So an operation
-  /// that arrived in spite of the failure is a duplicate and takes no effect. Failed operations of
+  /// Makes the next sync send failed operations again, under the same identifiers. So an operation
+  /// that arrived in spite of the failure is a duplicate and has no effect. Failed operations of
   /// the same transactions and of the same records are sent too.
   ///
   /// - Parameters:

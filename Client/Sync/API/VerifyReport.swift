@@ -2,25 +2,25 @@ import FerryProtocol
 
 /// The result of a comparison with the server.
 public struct VerifyReport: Sendable, Equatable {
-  /// The point in the space's order at which both sides were compared.
+  /// The point of comparison in the space's order.
   public var cursor: Cursor
-  /// The tables that were compared, by name.
+  /// The compared tables, by name.
   public var tables: [TableComparison] = []
-  /// Tables with records on the server that are not tracked here; they were not compared.
+  /// Tables with records on the server and not tracked here; they were not compared.
   public var untracked: [UntrackedTable] = []
-  /// Tracked tables that cannot be compared, with the reason.
+  /// Tracked tables without a comparison, with the reason.
   public var faults: [TableFault] = []
-  /// Tables that a migration has changed. The next sync records the changes; a repair leaves them.
+  /// Tables changed by a migration. The next sync records the changes; a repair leaves them.
   public var unreconciled: [Name] = []
-  /// Records that differ, by table and identifier.
+  /// Differing records, by table and identifier.
   public var differences: [RecordDifference] = []
-  /// Records whose changes the server has not confirmed yet: not compared.
+  /// Records with changes not confirmed by the server yet: not compared.
   public var pending = 0
-  /// Records that others changed during the comparison: not compared.
+  /// Records changed by others during the comparison: not compared.
   public var changedMeanwhile = 0
-  /// Records that the tables here reject, and that are not compared.
+  /// Records rejected by the tables here; they are not compared.
   public var deferred = 0
-  /// Those of the deferred records that wait because the user keeps another row with their unique value.
+  /// Deferred records waiting because the user keeps another row with their unique value.
   public var keptLocal = 0
   /// The most frequent reasons of deferred records.
   public var waiting: [WaitingRecords] = []
@@ -29,17 +29,17 @@ public struct VerifyReport: Sendable, Equatable {
   /// Bytes of answers, after decompression.
   public var bytesReceived = 0
 
-  /// Creates a report in which nothing is compared yet.
+  /// Creates an empty report: nothing is compared yet.
   public init(cursor: Cursor) { self.cursor = cursor }
 
-  /// Whether nothing differs, or all differences were repaired.
+  /// True if nothing differs, or all differences were repaired.
   public var isEqual: Bool { faults.isEmpty && differences.allSatisfy(\.isRepaired) }
 
   /// The number of rows read here.
   public var rowCount: Int { tables.reduce(0) { $0 + $1.rows } }
 }
 
-/// Records that the tables of a replica reject for the same reason.
+/// Records rejected by the tables of a replica for the same reason.
 public struct WaitingRecords: Sendable, Equatable {
   /// The reason, for people to read.
   public var reason: String
@@ -62,21 +62,21 @@ public struct TableComparison: Sendable, Equatable {
   public var differing: Int
 }
 
-/// A table of the space that this replica does not track.
+/// A table of the space, not tracked by this replica.
 public struct UntrackedTable: Sendable, Equatable {
   /// The table.
   public var table: Name
   /// The number of records on the server.
   public var serverRecords: Int
 
-  /// Creates an untracked table from its two parts.
+  /// Creates an untracked table.
   public init(table: Name, serverRecords: Int) {
     self.table = table
     self.serverRecords = serverRecords
   }
 }
 
-/// A record that is not the same here and on the server.
+/// A record that differs between this replica and the server.
 public struct RecordDifference: Sendable, Equatable {
   /// The kind of a difference.
   public enum Kind: Sendable, Equatable {
@@ -93,10 +93,10 @@ public struct RecordDifference: Sendable, Equatable {
   public var key: RecordKey
   /// How it differs.
   public var kind: Kind
-  /// Whether the row now equals the server's.
+  /// True if the row now equals the server's.
   public var isRepaired = false
 
-  /// Creates a difference from its parts.
+  /// Creates a difference.
   public init(key: RecordKey, kind: Kind, isRepaired: Bool = false) {
     self.key = key
     self.kind = kind
@@ -104,7 +104,7 @@ public struct RecordDifference: Sendable, Equatable {
   }
 }
 
-/// A column that differs between both sides.
+/// A column with different values on both sides.
 public struct ColumnDifference: Sendable, Equatable {
   /// The column.
   public var column: Name
@@ -113,7 +113,7 @@ public struct ColumnDifference: Sendable, Equatable {
   /// The value on the server.
   public var there: Value
 
-  /// Creates a difference from its parts.
+  /// Creates a difference.
   public init(column: Name, here: Value, there: Value) {
     self.column = column
     self.here = here
@@ -127,7 +127,7 @@ public struct VerifyProgress: Sendable, Equatable {
   public enum Phase: String, Sendable {
     /// Applying the server's changes.
     case pulling
-    /// The server updates its sums, which takes long the first time.
+    /// The server updates the sums; this takes long the first time.
     case summing
     /// Reading this replica's rows.
     case reading

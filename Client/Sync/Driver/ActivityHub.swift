@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Keeps the activity of a replica, and reports each change to the program's listeners.
+/// The activity of a replica, with a report of each change to the program's listeners.
 final class ActivityHub: Sendable {
   private struct State {
     var isClosed = false
@@ -30,7 +30,7 @@ final class ActivityHub: Sendable {
     for listener in listeners { listener.finish() }
   }
 
-  /// Returns the present activity and each later one. A consumer that is slow gets the newest.
+  /// Returns the present activity and each later one. A slow consumer gets the newest.
   func stream() -> AsyncStream<SyncActivity> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let number = state.withLock { state in

@@ -2,7 +2,7 @@ import FerryNetworking
 import FerryPlatform
 import FerryProtocol
 
-/// An answer that no Ferry server gave: the page of a proxy, a portal or another program.
+/// An answer not from a Ferry server: the page of a proxy, a portal or another program.
 struct ForeignAnswer: Error, Sendable, Equatable {
   /// The HTTP status.
   let status: Int
@@ -11,11 +11,11 @@ struct ForeignAnswer: Error, Sendable, Equatable {
   /// Bytes of the request's body as it was sent.
   let bytesSent: Int
 
-  /// Whether requests of this size are too large for the answering program (RFC 9110 §15.5.14).
+  /// True if requests of this size are too large for the answering program (RFC 9110 §15.5.14).
   var isTooLarge: Bool { status == 413 }
 
-  /// Whether the answer may reject the request's content, as a filter of bodies does. A failure
-  /// that may pass is retried instead.
+  /// True if the answer may reject the request's content, as a filter of bodies does. Temporary
+  /// failures are retried instead.
   var mayConcernContent: Bool {
     switch status {
     case 401, 404, 405, 407: false
@@ -25,7 +25,7 @@ struct ForeignAnswer: Error, Sendable, Equatable {
 }
 
 extension ForeignAnswer {
-  /// Creates the answer to a request whose body had `bytesSent` bytes.
+  /// Creates the answer to a request with a body of `bytesSent` bytes.
   init(_ response: NetworkResponse, bytesSent: Int) {
     status = response.status
     self.bytesSent = bytesSent
@@ -39,12 +39,12 @@ extension ForeignAnswer {
       ? "the request of \(bytesSent) bytes is too large; \(what)" : what
   }
 
-  /// Whether an answer is a web page, whatever its status.
+  /// Returns true if an answer is a web page, with any status.
   static func isWebPage(_ response: NetworkResponse) -> Bool {
     response.headers["Content-Type"]?.lowercasedASCII.begins(with: "text/html") ?? false
   }
 
-  /// The number of bytes of a page that are searched.
+  /// The number of searched bytes of a page.
   private static let lookedAt = 4_096
 
   /// Returns the title of an HTML page.

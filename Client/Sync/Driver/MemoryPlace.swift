@@ -2,8 +2,8 @@ import FerryProtocol
 import FerrySQLite
 import Foundation
 
-/// The place of the files beside a replica in memory: a folder of its own, which exists only if a
-/// manager of missions needs it, and which is deleted with the replica.
+/// The place of the files beside a replica in memory: a separate folder. It exists only if a
+/// manager of missions needs it, and is deleted with the replica.
 final class MemoryPlace: Sendable {
   private let folder: String
 
@@ -18,13 +18,13 @@ final class MemoryPlace: Sendable {
   /// The beginning of the paths of all files; another one for each replica in memory.
   var base: String { folder + "/replica" }
 
-  /// Creates the folder, which only its owner can read (mode 0700).
+  /// Creates the folder, readable only for the owner (mode 0700).
   func create() throws {
     try FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
   }
 
-  /// Deletes the folder with its content.
+  /// Deletes the folder with the content.
   func remove() { try? FileManager.default.removeItem(atPath: folder) }
 }
 

@@ -3,7 +3,7 @@ import FerryNetworking
 import FerryProtocol
 import Foundation
 
-/// The services of the machine that a replica uses; a simulation replaces them.
+/// The machine's services for a replica; a simulation replaces them.
 package struct ReplicaSurroundings: Sendable {
   /// The wall clock, milliseconds since 1970. May jump.
   package var wallClock: @Sendable () -> Int64
@@ -11,13 +11,13 @@ package struct ReplicaSurroundings: Sendable {
   package var random: @Sendable () -> UInt64
   /// Waits; throws `CancellationError` when the task is cancelled.
   package var sleep: @Sendable (Duration) async throws -> Void
-  /// Makes an executor for blocking work; debuggers show its name.
+  /// Makes an executor for blocking work; debuggers show the name.
   package var makeExecutor: @Sendable (String) -> any WorkExecutor
   /// Ensures that one process at a time syncs the file at this path; waits at most this long.
   package var lock: @Sendable (String, Duration) async throws -> SyncLock
   /// The check for a connection to the server before each request.
   package var connectivity: any Connectivity = AssumedConnectivity()
-  /// The SQLite VFS that holds the file; `nil` for the operating system's.
+  /// The SQLite VFS of the file; `nil` for the operating system's.
   package var fileSystem: String?
   /// The store of the token.
   package var credentials: any CredentialStore = MemoryCredentialStore()

@@ -4,12 +4,12 @@ import FerryProtocol
 import FerrySQLite
 import Synchronization
 
-/// Lends the replica's file to closures, one at a time, on its own thread. SQLite blocks, and must
-/// never hold a thread of the cooperative pool.
+/// Lends the replica's file to closures, one at a time, on a dedicated thread. SQLite blocks, and
+/// must never hold a thread of the cooperative pool.
 package final class ReplicaThread: Sendable {
   private let executor: any WorkExecutor
   private let file: FileBox
-  /// The number of the space whose ledger the closures get.
+  /// The number of the space with the ledger for the closures.
   let space: Int
   /// The numbers of the joined spaces, as of the last visit.
   private let joined: JoinedNumbers
@@ -20,7 +20,7 @@ package final class ReplicaThread: Sendable {
   /// Admits the work on the file.
   let gate: WorkGate
 
-  /// Opens the file on its thread.
+  /// Opens the file on the thread.
   ///
   /// - Parameter base: the beginning of the paths of files beside it; `nil` for `path`.
   package static func open(
@@ -88,19 +88,19 @@ package final class ReplicaThread: Sendable {
     }
   }
 
-  /// Runs `body` on the file's thread, after the earlier calls. A suspension ends its statements,
-  /// and rolls its transaction back.
+  /// Runs `body` on the file's thread, after the earlier calls. A suspension ends running
+  /// statements, and rolls the transaction back.
   ///
-  /// - Throws: the error of `body`; ``ReplicaError/suspended``, which `body` sees as well;
-  ///   ``StoppedWork`` if the call comes too late.
+  /// - Throws: the error of `body`; ``ReplicaError/suspended``, also inside `body`; ``StoppedWork``
+  ///   if the call comes too late.
   package func run<T: Sendable>(
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {
     try await run(until: { false }, body)
   }
 
-  /// Runs `body` as ``run(_:)`` does. If the task is cancelled, its statements end, its transaction is rolled back,
-  /// and the call throws `CancellationError`.
+  /// Runs `body` as ``run(_:)`` does. If the task is cancelled, running statements end, the
+  /// transaction is rolled back, and the call throws `CancellationError`.
   package func runUntilCancelled<T: Sendable>(
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {
@@ -146,7 +146,7 @@ package final class ReplicaThread: Sendable {
     }
   }
 
-  /// Returns a pool that reads through the file's own connection, for a database in memory.
+  /// Returns a pool for reads through the file's own connection, for a database in memory.
   func sharedReaders() -> ReaderPool {
     ReaderPool(sharing: executor, gate: gate) { [file] in
       guard let file = file.value else { throw StoppedWork.closed }
@@ -165,7 +165,7 @@ package final class ReplicaThread: Sendable {
   }
 
   /// Closes the connection after the earlier calls, and ends the live queries. The last connection
-  /// to a file also removes its log.
+  /// to a file also removes the log.
   func close() async {
     changes.close()
     // The closure cannot fail.
@@ -173,7 +173,7 @@ package final class ReplicaThread: Sendable {
   }
 }
 
-/// Whether a task was cancelled, for work on another thread.
+/// A flag for a task's cancellation, for work on another thread.
 private final class CancellationFlag: Sendable {
   private let state = Atomic(false)
 
@@ -192,8 +192,8 @@ private final class JoinedNumbers: Sendable {
 }
 
 /// Carries the file to its thread.
-// SAFETY: `value` is only touched by closures that run one at a time on the executor beside it;
-// the last reference may be dropped on any thread, when no closure can run any more.
+// SAFETY: only closures on the executor beside it touch `value`, one at a time; the last reference
+// may be dropped on any thread, when no closure can run any more.
 private final class FileBox: @unchecked Sendable {
   /// `nil` when the file is closed.
   var value: ReplicaFile?

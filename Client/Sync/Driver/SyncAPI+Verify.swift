@@ -1,7 +1,7 @@
 import FerryNetworking
 import FerryProtocol
 
-/// The endpoints by which a device compares itself with the space, and their traffic.
+/// The endpoints for the comparison of a device with the space, and their traffic.
 struct VerifyAPI: Sendable {
   let api: SyncAPI
   let limits: Limits

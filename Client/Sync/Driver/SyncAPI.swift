@@ -11,9 +11,9 @@ struct SyncAPI: Sendable {
   private let server: ServerAccess
   private let surroundings: ReplicaSurroundings
   private let shared: Shared
-  /// The trace of all requests; `nil` if they name none. Each request has a span of its own.
+  /// The trace of all requests; `nil` if they name none. Each request has a separate span.
   let trace: TraceContext?
-  /// The names of devices that this round has seen.
+  /// The names of devices seen by this round.
   let names = NewestNames()
   var limits: Limits { surroundings.limits }
 
@@ -30,7 +30,7 @@ struct SyncAPI: Sendable {
 
     func update(offset: Int64) { self.offset.withLock { $0 = offset } }
 
-    /// The largest packet, in bytes, that a proxy on the way accepts.
+    /// The largest packet, in bytes, accepted by a proxy on the way.
     var packetBytesMax: Int? { packetBytes.withLock { $0 } }
 
     func update(packetBytesMax: Int) { packetBytes.withLock { $0 = packetBytesMax } }
@@ -90,7 +90,7 @@ struct SyncAPI: Sendable {
   /// Sends a packet. Returns the server's answer.
   ///
   /// - Parameter cursor: the device's place in the history; the server accepts the packet only if
-  ///   it has that place.
+  ///   it has this place.
   func push(_ packet: Packet, cursor: Cursor?) async throws -> PacketAnswer {
     let query = cursor.map { [QueryItem("cursor", "\($0)")] } ?? []
     let answer = try await send(.post, "/packets", query: query, body: packet.encoded())
@@ -99,8 +99,8 @@ struct SyncAPI: Sendable {
 
   /// Fetches one page of the pull list, undecoded.
   ///
-  /// - Parameter names: the device identifiers whose applied tail and notices the page reports. A
-  ///   sync may find that the device needs another one.
+  /// - Parameter names: the device identifiers for the page's applied tail and notices. During a
+  ///   sync, the device may need another one.
   func changes(cursor: Cursor?, limit: Int, names: OwnNames) async throws -> [UInt8] {
     var query = [QueryItem("limit", "\(limit)"), QueryItem("device", "\(names.device)")]
     let former = names.former.suffix(Limits.standard.formerDevices).map { "\($0.device)" }
@@ -114,9 +114,9 @@ struct SyncAPI: Sendable {
     return body
   }
 
-  /// Fetches the whole state of these records as the server has it now, as an undecoded page. An
-  /// absent record is a delete at sequence 0. Takes at most ``Limits/recordsPerRequest`` distinct
-  /// keys; the caller requests those that the page omits again.
+  /// Fetches the whole present state of these records from the server, as an undecoded page. An
+  /// absent record is a delete at sequence 0. Accepts at most ``Limits/recordsPerRequest`` distinct
+  /// keys; the caller requests keys missing from the page again.
   func records(_ keys: [RecordKey]) async throws -> [UInt8] {
     try await send(.post, "/records", body: RecordsRequest(keys: keys).encoded()).body
   }
@@ -162,7 +162,7 @@ struct SyncAPI: Sendable {
     return try await exchange(request)
   }
 
-  /// Whether an answer may reject the coding of a body, and not the message in it.
+  /// Returns true if an answer may reject the coding of a body, and not the message in it.
   private static func mayConcernCoding(_ error: any Error) -> Bool {
     switch error {
     case ReplicaError.refused(let problem):
@@ -191,7 +191,7 @@ struct SyncAPI: Sendable {
     return response
   }
 
-  /// Sends a request with the token. If the server rejects a token that the application fetches,
+  /// Sends a request with the token. If the server rejects a token fetched by the application,
   /// sends it once more with another one.
   private func authorised<Answer>(
     _ request: NetworkRequest, _ send: (NetworkRequest) async throws(NetworkError) -> Answer
@@ -234,13 +234,13 @@ struct SyncAPI: Sendable {
 }
 
 extension NetworkBody {
-  /// The bytes in memory that the body sends.
+  /// The bytes in memory sent by the body.
   fileprivate var byteCount: Int {
     if case .bytes(let bytes, _) = self { bytes.count } else { 0 }
   }
 }
 
-/// The server's answer, and the pause before the next attempt that it requests (`Retry-After`).
+/// The server's answer, and the requested pause before the next attempt (`Retry-After`).
 struct AskedToWait: Error {
   var pause: Duration
   var failure: ReplicaError

@@ -18,7 +18,7 @@ extension SyncEngine {
 }
 
 extension SyncAPI {
-  /// Gives this device a name on the server, or takes it away.
+  /// Sets or removes this device's name on the server.
   func setDeviceName(_ own: NamedDevice) async throws {
     let answer = try await send(
       .put, "/devices/\(own.device)", body: DeviceNameRequest(name: own.name).encoded())
@@ -36,7 +36,7 @@ extension SyncAPI {
   }
 }
 
-/// The names that the newest page of a round has shown.
+/// The names in the newest page of a round.
 final class NewestNames: Sendable {
   private let state = Mutex<ShownNames?>(nil)
 

@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// Packets that a proxy rejected instead of the server.
+/// Packets rejected by a proxy instead of the server.
 extension SyncEngine {
-  /// Makes packets smaller, or quarantines the only transaction of a packet, so that everything
-  /// else is exchanged.
+  /// Makes packets smaller, or quarantines the only transaction of a packet, so everything else is
+  /// exchanged.
   ///
   /// - Throws: ``ForeignAnswer`` if even a small request does not get through: then the packet is
   ///   not the reason.
@@ -36,7 +36,7 @@ extension SyncEngine {
     }
   }
 
-  /// Whether a request with a small body reaches the server.
+  /// Returns true if a request with a small body reaches the server.
   private func letsSmallRequestsThrough(_ api: SyncAPI, _ key: RecordKey) async throws -> Bool {
     do {
       _ = try await retrying { try await api.records([key]) }
@@ -55,13 +55,13 @@ extension ForeignAnswer {
 extension RefusalCode {
   /// A request with the transaction exceeds a proxy's limit. Not on the wire.
   static let tooLargeForProxy = RefusalCode(rawValue: "too_large_for_proxy")
-  /// A proxy rejects requests that contain the transaction. Not on the wire.
+  /// A proxy rejects requests with this transaction. Not on the wire.
   static let refusedByProxy = RefusalCode(rawValue: "refused_by_proxy")
 }
 
-/// The facts about a packet that cannot be sent.
+/// Facts about a packet that cannot be sent.
 struct PacketFacts: Sendable {
-  /// The bytes of the packet, and of all operations of its first transaction.
+  /// The bytes of the packet, and of all operations of the packet's first transaction.
   var bytes: Int
   var transactionBytes: Int
   var operations: Int
@@ -70,7 +70,7 @@ struct PacketFacts: Sendable {
 }
 
 extension ReplicaFile {
-  /// Returns the facts about a packet, or `nil` if no packet has that number.
+  /// Returns the facts about a packet, or `nil` if no packet has this number.
   func packetFacts(_ number: Int64) throws -> PacketFacts? {
     guard let row = try packets.packet(number) else { return nil }
     let packet = try packet(row)

@@ -3,13 +3,13 @@ import FerryProtocol
 
 extension SyncEngine {
   /// Sends pending operations, several packets at once, until nothing waits or the server cannot
-  /// take more.
+  /// accept more.
   ///
   /// - Parameters:
-  ///   - start: the state from which the push begins, if the caller has just read it.
+  ///   - start: the state at the beginning of the push, if the caller has just read it.
   ///   - inFlight: packets at once. With 1, every packet joins this device's chain, even if a copy
   ///     of the file has sent it. A packet that overtakes another is only a duplicate.
-  /// - Returns: The place of the newest operation that it was to send.
+  /// - Returns: The place of the newest operation to send.
   func push(
     _ api: SyncAPI, _ report: inout SyncReport, _ start: PushStart? = nil, inFlight: Int? = nil,
     _ progress: @escaping Progress
@@ -36,7 +36,7 @@ extension SyncEngine {
     }
   }
 
-  /// Sends the pending operations. Returns the obstacle that stopped it, or `nil` if it sent all.
+  /// Sends the pending operations. Returns the obstacle if it stopped, or `nil` if it sent all.
   private func obstacle(
     _ api: SyncAPI, _ report: inout SyncReport, _ width: Int, _ progress: @escaping Progress
   ) async throws -> (PushRecovery.Obstacle?, Problem) {
@@ -57,8 +57,8 @@ extension SyncEngine {
     )
   }
 
-  /// Sends pending operations, and removes from the queue those that the server can never apply,
-  /// until nothing waits.
+  /// Sends pending operations, and removes those the server can never apply from the queue, until
+  /// nothing waits.
   private func pushAround(
     _ api: SyncAPI, _ report: inout SyncReport, _ inFlightMax: Int, _ progress: @escaping Progress
   ) async throws {
@@ -132,7 +132,7 @@ extension SyncEngine {
           do {
             ended = try await group.next()
           } catch {
-            // A rejection that is known is handled, whatever else failed.
+            // A known rejection is handled, whatever else failed.
             throw refusal?.error ?? error
           }
           guard let ended else {
@@ -193,13 +193,13 @@ private enum SentPacket: Sendable {
   case refused(packet: Int64, any Error)
 }
 
-/// A packet that the server can never take as it is.
+/// A packet the server can never accept unchanged.
 private struct PacketRefused: Error {
   let packet: Int64
   let problem: Problem
 }
 
-/// A packet that a proxy rejected instead of the server.
+/// A packet rejected by a proxy instead of the server.
 private struct PacketRefusedByProxy: Error {
   let packet: Int64
   let answer: ForeignAnswer

@@ -1,18 +1,18 @@
 import FerryProtocol
 
-/// The results of a comparison with the server, for tables that were written to unrecorded.
+/// The results of a comparison with the server, for tables with unrecorded writes.
 struct Reconciled: Sendable {
   var tables: [(table: UnrecordedTable, rows: ReconciledRows)] = []
 }
 
 extension SyncEngine {
-  /// Compares tables to which rows may have been written unrecorded with the server. Records the rows
-  /// and values that only this device has, and has the next pull fetch the others (SPEC.md §25).
+  /// Compares tables with the server, if writes to them may be unrecorded. Records rows and values
+  /// found only on this device, and makes the next pull fetch the others (SPEC.md §25).
   ///
-  /// It runs between a pull and a push: a pending edit of a row that the server does not have would be
-  /// lost without the row.
+  /// It runs between a pull and a push: a pending edit of a row missing on the server would be lost
+  /// without the row.
   ///
-  /// - Returns: The state from which a push begins; `nil` if tables were compared.
+  /// - Returns: The state at the beginning of a push; `nil` if tables were compared.
   func reconcile(_ api: SyncAPI, _ round: inout SyncRound) async throws -> PushStart? {
     let (tables, start) = try await thread.run { file in
       let tables = try file.currentUnrecordedTables()

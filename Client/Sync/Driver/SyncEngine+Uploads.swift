@@ -1,9 +1,9 @@
 import FerryProtocol
 
 extension SyncEngine {
-  /// Runs a round that sends pending operations. If it fails because of the server or the network,
-  /// its operations of upload-only tables are marked (SPEC.md §17). A cancelled or killed round has
-  /// not failed: the next one continues it.
+  /// Runs a round that sends pending operations. If the server or the network makes it fail, the
+  /// round's operations of upload-only tables are marked (SPEC.md §17). A cancelled or killed round
+  /// has not failed: the next one continues it.
   func lockedToSend<Start: Sendable>(
     _ prepare: @escaping @Sendable (ReplicaFile) throws -> Start,
     round: (SyncAPI, Start, inout SyncRound) async throws -> Void
@@ -25,7 +25,7 @@ extension SyncEngine {
 }
 
 extension ReplicaError {
-  /// Whether the server or the network caused the failure.
+  /// True if the server or the network caused the failure.
   fileprivate var isOfDelivery: Bool {
     switch self {
     case .offline, .refused, .unexpectedAnswer, .untrusted, .redirected, .tooLarge, .leftBehind,

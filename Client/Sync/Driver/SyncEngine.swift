@@ -26,7 +26,7 @@ package struct SyncEngine: Sendable {
   let transport: any Transport
   let surroundings: ReplicaSurroundings
   let shared: SyncAPI.Shared
-  /// The tokens that the application fetches.
+  /// Tokens fetched by the application.
   var tokens: TokenKeeper?
   let activity = ActivityHub()
 
@@ -65,7 +65,7 @@ package struct SyncEngine: Sendable {
   }
 
   /// Pulls, pushes, and pulls the others' changes since. With `trustingHead`, skips a pull if a
-  /// live connection has just reported that there is nothing to pull.
+  /// live connection has just reported nothing to pull.
   func sync(
     trustingHead head: SequenceNumber? = nil, progress: @escaping Progress
   ) async throws -> SyncReport {
@@ -81,7 +81,8 @@ package struct SyncEngine: Sendable {
         guard let start = try await thread.run({ try $0.isBehind() ? $0.beginPull() : nil })
         else { break }
         try await pull(api, &round.report, start, progress)
-        // A rolled-back server needs its lost operations again, and a list may leave records to fetch.
+        // A rolled-back server needs the lost operations again, and a list may leave records to
+        // fetch.
         guard try await thread.run({ try $0.queue.hasUnsent() || !$0.refreshes.isEmpty() }) else {
           break
         }
@@ -90,8 +91,8 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Asks for one change after the cursor, and leaves it to the next sync: the cursor reports how far this
-  /// device has applied the changes.
+  /// Requests one change after the cursor, and leaves it to the next sync: the cursor reports how
+  /// far this device has applied the changes.
   func reportApplied() async throws {
     let (server, cursor, names) = try await thread.run { file in
       (try access(file), try file.syncState().cursor, try file.ownNames())
@@ -107,11 +108,11 @@ package struct SyncEngine: Sendable {
 
   /// Runs a round of requests while no other process syncs this file.
   ///
-  /// Each visit of the replica's thread waits for a turn there. So the first one reads all that the
-  /// round begins with, and the last one stores its result.
+  /// Each visit of the replica's thread waits for a turn there. So the first one reads everything
+  /// the round begins with, and the last one stores the result.
   ///
   /// - Parameters:
-  ///   - prepare: reads the state from which the round begins.
+  ///   - prepare: reads the state at the beginning of the round.
   ///   - round: makes the requests.
   func locked<Start: Sendable>(
     _ prepare: @escaping @Sendable (ReplicaFile) throws -> Start,
@@ -146,11 +147,11 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Notes a failure in the log. The program gets one that the log cannot keep as well.
+  /// Logs a failure. If the log cannot store it, the program still receives it.
   private func log(_ failure: ReplicaError) async throws {
     if failure.isStop { return }
     let entry = LogEntry(at: surroundings.wallClock(), event: "error", detail: "\(failure)")
-    // A replica without a server is no event in its life.
+    // A replica without a server is no event for the log.
     guard failure != .notConfigured else {
       thread.log?.deliver(entry)
       return
@@ -167,7 +168,7 @@ package struct SyncEngine: Sendable {
     api(of: try await thread.run { try access($0) })
   }
 
-  /// Returns the server with its token.
+  /// Returns the server with the token.
   ///
   /// - Throws: ``ReplicaError/notConfigured``, ``ReplicaError/tokenMissing(_:)``.
   func access(_ file: ReplicaFile) throws -> ServerAccess {
@@ -191,7 +192,7 @@ package struct SyncEngine: Sendable {
 
   /// Pulls until the head is reached.
   ///
-  /// - Parameter start: the state from which the pull begins, if the caller has just read it.
+  /// - Parameter start: the state at the beginning of the pull, if the caller has just read it.
   func pull(
     _ api: SyncAPI, _ report: inout SyncReport, _ start: PullStart? = nil,
     _ progress: @escaping Progress
@@ -225,8 +226,8 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Creates the space at the first contact of a replica, if the token permits it. A space that the
-  /// server had before was deleted or lost.
+  /// Creates the space at the first contact of a replica, if the token permits it. A space known to
+  /// the server before was deleted or lost.
   private func createSpace(_ api: SyncAPI, otherwise problem: Problem) async throws {
     guard try await !thread.run({ try $0.isFound() }) else {
       throw ReplicaError.refused(problem)
@@ -242,8 +243,8 @@ package struct SyncEngine: Sendable {
   /// The most pulls from the start in one pull.
   private var replacementsMax: Int { 3 }
 
-  /// Fetches records whose server state is unknown here; the pull applies them with its list. A record
-  /// that the server rejects stops no other one.
+  /// Fetches records with unknown server state; the pull applies them with its list. A rejected
+  /// record stops no other one.
   private func refresh(_ api: SyncAPI) async throws {
     try await thread.run { try $0.refreshes.retryRejected() }
     var group = FetchGroup(size: RefreshTable.batch)
@@ -264,7 +265,7 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Pulls all pages. Returns whether the list has to be pulled from scratch.
+  /// Pulls all pages. Returns true if the list must be pulled from scratch.
   private func pullPages(
     _ api: SyncAPI, _ start: PullStart, _ bound: inout ListBound, _ report: inout SyncReport,
     _ progress: @escaping Progress
@@ -306,7 +307,7 @@ package struct SyncEngine: Sendable {
       return AppliedPull()
     }
     report.pulled += applied.applied
-    // Each pull retries the changes that an earlier pull deferred.
+    // Each pull retries the changes deferred by an earlier pull.
     if !applied.isToRepeat { report.refused = applied.refused }
     return applied.isToRepeat
   }
@@ -319,11 +320,11 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Repeats a request that may succeed later, with exponential back-off, jitter and the server's
-  /// pause.
+  /// Repeats a request after a temporary failure, with exponential back-off, jitter and the
+  /// server's pause.
   ///
   /// Two failures are not repeated: the server requests a longer pause than a sync waits, or the
-  /// request exceeded its time limit. Then the user has waited long enough, and a watch retries
+  /// request exceeded the time limit. Then the user has waited long enough, and a watch retries
   /// anyway.
   func retrying<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
     var failures = 0
@@ -349,10 +350,10 @@ package struct SyncEngine: Sendable {
 }
 
 extension ProblemCode {
-  /// Whether the device must take another identifier and send its unconfirmed operations again.
+  /// True if the device must choose another identifier and send unconfirmed operations again.
   var needsIdentity: Bool { self == .deviceForked || self == .deviceTaken }
 
-  /// Whether the server cannot continue from a cursor, so that everything is pulled from the start.
+  /// True if the server cannot continue from a cursor: everything is pulled from the start.
   var needsReplacement: Bool {
     switch self {
     case .epochChanged, .cursorAhead, .historyLost, .cursorExpired, .lostAndExpired: true

@@ -44,14 +44,14 @@ package final class SyncLock: Sendable {
     }
   }
 
-  /// Creates a lock that `free` releases.
+  /// Creates a lock; `free` releases it.
   package init(free: @escaping @Sendable () -> Void) { self.free = free }
 
   /// Releases the lock. Called once.
   func release() { free() }
 }
 
-/// The locks of replicas in memory, which no other process can open.
+/// The locks of replicas in memory; no other process can open such a replica.
 final class MemoryLocks: Sendable {
   private let held = Mutex<Set<String>>([])
 

@@ -2,11 +2,11 @@ import FerryNetworking
 import FerryProtocol
 import Synchronization
 
-/// The tokens that an application fetches, for one space.
+/// Tokens fetched by an application, for one space.
 struct TokenKeeper: Sendable {
   /// The only server and space that may receive the token.
   let address: ServerAddress
-  /// The source, which the spaces of a file share.
+  /// The source, shared by the spaces of a file.
   let fetcher: TokenFetcher
 
   /// Returns a keeper of tokens from the same source for another space of the same server.
@@ -20,17 +20,17 @@ struct TokenKeeper: Sendable {
   }
 }
 
-/// Keeps the token that an application fetches, and has it fetched again when a server rejects it.
-/// All requests of all spaces share one call at a time.
+/// Stores the token fetched by an application, and fetches it again when a server rejects it. All
+/// requests of all spaces share one call at a time.
 final class TokenFetcher: Sendable {
   typealias Fetch = @Sendable (_ rejected: String?) async throws -> String
 
-  /// The most bytes of a token: a request's header fields have to hold it.
+  /// The most bytes of a token: a request's header fields must hold it.
   static let bytesMax = 16_384
 
   private let fetch: Fetch
   private let kept = Mutex<String?>(nil)
-  // A call that began may use up a refresh token: it runs to its end, and later requests use its
+  // A call under way may use up a refresh token: it runs to the end, and later requests use the
   // result.
   private let calls = SingleFlight<Int, Result<String, any Error>>(endsWithLastCaller: false)
 
@@ -38,8 +38,8 @@ final class TokenFetcher: Sendable {
 
   /// Returns the token.
   ///
-  /// - Parameter rejected: a token that a server has rejected; another one is fetched if no other
-  ///   request has done so.
+  /// - Parameter rejected: a token rejected by a server; another one is fetched if no other request
+  ///   has done so.
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/tokenMissing(_:)``,
   ///   `CancellationError`.
   func token(otherThan rejected: String? = nil) async throws -> String {

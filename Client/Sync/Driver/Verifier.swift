@@ -6,7 +6,7 @@ import FerryStoredValues
 /// Compares a replica with its space. Reads all rows, compares hash trees from their roots down,
 /// and checks each record that may differ (SPEC.md §16).
 ///
-/// The point of comparison is the cursor after a pull, which does not move while the sync lock is
+/// The point of comparison is the cursor after a pull; it does not move while the sync lock is
 /// held. Later writes of others make nodes differ. The verifier skips such records, because their
 /// sequence is above the cursor. So it ends however busy the server is.
 struct Verifier: Sendable {
@@ -16,7 +16,7 @@ struct Verifier: Sendable {
   let cursor: Cursor
   let progress: @Sendable (VerifyProgress) -> Void
 
-  /// The number of leaves whose records are in memory at once.
+  /// The number of leaves with records in memory at once.
   private static let leavesAtOnce = 4_096
   /// The number of leaves in one request.
   private static let leavesPerRequest = 64
@@ -77,15 +77,15 @@ struct Verifier: Sendable {
 
   /// The records to look at.
   enum Selection {
-    /// Records without pending operations that may differ.
+    /// Records that may differ and have no pending operations.
     case settled
-    /// These, and all records with pending operations, also those that the user edits meanwhile.
+    /// These, and all records with pending operations, also those edited by the user meanwhile.
     case all
   }
 
   /// Calls `body` with records that may differ, a limited number at a time, each once.
   ///
-  /// - Returns: The number of rows that were read.
+  /// - Returns: The number of rows read.
   func forEachSuspect(
     of root: DigestAnswer.TableDigest, _ selection: Selection,
     _ report: inout VerifyReport,
@@ -169,7 +169,7 @@ struct Verifier: Sendable {
     }
   }
 
-  /// Fetches the records themselves. Returns those that do differ.
+  /// Fetches the records themselves. Returns those with a real difference.
   private func judge(
     _ suspects: [RecordKey], of table: Name, _ report: inout VerifyReport
   ) async throws -> [RecordDifference] {
@@ -205,7 +205,7 @@ struct Verifier: Sendable {
     return changes
   }
 
-  /// Returns the records that differ from their rows here.
+  /// Returns records different from their rows here.
   private func differing(
     _ changes: [Change], of table: Name
   ) async throws -> [RecordDifference] {
@@ -340,7 +340,7 @@ extension SyncEngine {
       try $0.currentUnrecordedTables().map(\.table)
     }
     try await countWaiting(&report)
-    // A sync records what a migration has changed: a repair would take it away.
+    // A sync records the changes of a migration: a repair would remove them.
     let toRepair = report.differences.filter { !report.unreconciled.contains($0.key.table) }
     if repairing && !toRepair.isEmpty {
       try await thread.run { try $0.repair(toRepair) }
@@ -353,7 +353,7 @@ extension SyncEngine {
     return report
   }
 
-  /// The most reasons that a report names.
+  /// The most reasons in a report.
   private static let reasonsMax = 20
 
   private func countWaiting(_ report: inout VerifyReport) async throws {

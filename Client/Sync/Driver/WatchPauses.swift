@@ -13,10 +13,10 @@ final class WatchPauses: Sendable {
 
   init(_ surroundings: ReplicaSurroundings) { self.surroundings = surroundings }
 
-  /// Notes that a sync succeeded.
+  /// Records a successful sync.
   func succeed() { state.withLock { $0.rule.succeed() } }
 
-  /// Notes that the live connection works: a sync that waits retries at once.
+  /// Records a working live connection: a waiting sync retries at once.
   func open() {
     let end = state.withLock { state in
       state.rule.open().flatMap { state.ends.removeValue(forKey: $0) }
@@ -24,10 +24,10 @@ final class WatchPauses: Sendable {
     end?.finish()
   }
 
-  /// Notes that the live connection has lived long enough to be trusted.
+  /// Records that the live connection has lived long enough to be trusted.
   func live() { state.withLock { $0.rule.live() } }
 
-  /// Notes that a half failed, and returns when it should retry.
+  /// Records a failure of a half, and returns when it should retry.
   ///
   /// - Throws: `CancellationError`.
   func rest(_ half: SharedBackOff.Half) async throws {

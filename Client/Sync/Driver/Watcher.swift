@@ -2,8 +2,8 @@ import FerryNetworking
 import FerryProtocol
 import Synchronization
 
-/// Keeps a replica in sync while it runs (SPEC.md §7). A live connection reports when the head
-/// moves, and local writes are sent at once. If the connection fails, the watcher polls until it is
+/// Keeps a replica in sync while it runs (SPEC.md §7). A live connection reports each move of the
+/// head, and local writes are sent at once. If the connection fails, the watcher polls until it is
 /// back.
 package struct Watcher: Sendable {
   /// The intervals of a watch.
@@ -12,24 +12,24 @@ package struct Watcher: Sendable {
     package var localPoll: Duration = .milliseconds(25)
     /// The interval between syncs without a live connection.
     package var remotePoll: Duration = .seconds(5)
-    /// The longest silence of a live connection that works: three heartbeats.
+    /// The longest silence of a working live connection: three heartbeats.
     package var silence: Duration = .seconds(45)
-    /// The age at which a live connection is trusted: after its end, the next one is tried at once.
+    /// The age of a trusted live connection: after it ends, the next one is tried at once.
     package var steady: Duration = .seconds(30)
     package var retry = RetryPolicy(
       delayBase: .milliseconds(250), delayMax: .seconds(30), attemptsMax: nil)
-    /// The pauses after which a space that has stopped is tried again, while others go on.
+    /// The pauses before a stopped space is tried again, while others continue.
     package var stopped = RetryPolicy(
       delayBase: .seconds(10), delayMax: .seconds(600), attemptsMax: nil)
 
-    /// The pauses after which work beside the file that has failed is tried again.
+    /// The pauses before failed work beside the file is tried again.
     package var companions = RetryPolicy(
       delayBase: .seconds(5), delayMax: .seconds(60), attemptsMax: nil)
 
     package init() {}
   }
 
-  /// An event for the caller that watches.
+  /// An event for the watching caller.
   enum Event: Sendable {
     case synced(SyncReport)
     case offline(ReplicaError)
@@ -39,7 +39,7 @@ package struct Watcher: Sendable {
   let engine: SyncEngine
   var options: Options { engine.surroundings.watch }
   let wakeups: Wakeups
-  /// Called before each sync, which is put off if this returns `false`.
+  /// Called before each sync; `false` postpones the sync.
   var prepare: @Sendable () async -> Bool = { true }
   /// Called when another process has written to the file.
   var fileChanged: @Sendable () -> Void = {}
@@ -65,7 +65,7 @@ package struct Watcher: Sendable {
 
   // MARK: Wakeups
 
-  /// Follows the live connection, and opens it again. A sync decides whether the server refuses this
+  /// Reads the live connection, and opens it again. A sync decides whether the server refuses this
   /// device: a proxy may refuse event streams alone.
   private func listen(
     _ live: SharedLiveHead, _ pauses: WatchPauses, _ onEvent: @Sendable (Event) -> Void
@@ -89,7 +89,7 @@ package struct Watcher: Sendable {
     }
   }
 
-  /// Reads an open live connection until its end: each event is the space's newest head.
+  /// Reads an open live connection until the end: each event is the space's newest head.
   private func read(
     _ stream: TransportStream, _ live: SharedLiveHead, _ pauses: WatchPauses
   ) async throws {
@@ -111,7 +111,7 @@ package struct Watcher: Sendable {
     }
   }
 
-  /// Follows writes of other processes to the file.
+  /// Observes writes of other processes to the file.
   private func watchFile() async throws {
     var seen = try await fileVersion()
     while true {
@@ -183,8 +183,8 @@ package struct Watcher: Sendable {
       } catch {
         let failure = ReplicaError(error)
         if failure.isStop { throw CancellationError() }
-        // A server that was trusted before may be behind a portal's page now, or renew its
-        // certificate soon. If it was never trusted, its setup is wrong.
+        // A server trusted before may be behind a portal's page now, or renew its certificate soon.
+        // If it was never trusted, the setup is wrong.
         guard
           failure.isTransient || failure.isOverQuota || hasSynced && failure.isUntrusted
         else { throw failure }
@@ -206,7 +206,7 @@ package struct Watcher: Sendable {
   }
 }
 
-/// Wakes the watcher; several calls before its next check count as one.
+/// Wakes the watcher; several calls before the watcher's next check count as one.
 package final class Wakeups: Sendable {
   let stream: AsyncStream<Void>
   private let continuation: AsyncStream<Void>.Continuation
@@ -218,7 +218,7 @@ package final class Wakeups: Sendable {
   func wake() { continuation.yield() }
 }
 
-/// The head that the tasks of a watcher share.
+/// The head, shared by the tasks of a watcher.
 private final class SharedLiveHead: Sendable {
   private let state = Mutex(LiveHead())
 

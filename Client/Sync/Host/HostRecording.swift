@@ -1,31 +1,31 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Records the writes to tracked tables on a connection that another library has opened (SPEC.md §4).
+/// Records the writes to tracked tables on a connection opened by another library (SPEC.md §4).
 ///
-/// The connection keeps its hooks and its authorizer. Writes that cannot be recorded fail, with the
+/// The connection's hooks and authorizer stay. If a write cannot be recorded, it fails with the
 /// reason. SQLite keeps this object until the connection is closed.
 ///
 /// ```swift
 /// let isReplica = try HostRecording.prepare(connection)
 /// ```
 final class HostRecording {
-  /// The SQL function that prepares a connection again: after a change of tables, or if the file
-  /// has become a replica later.
+  /// The SQL function to prepare a connection again: after a change of tables, or if the file has
+  /// become a replica later.
   private static let function = "ferry_prepare"
   private static let next = "run SELECT \(function)() outside of a transaction"
 
   private let connection: SQLiteConnection
-  /// The recorders of all spaces that the file had when the connection was prepared last, and those of
-  /// spaces that it has left.
+  /// The recorders of the file's spaces at the last preparation of the connection, and of spaces
+  /// left since.
   private var captures: [CaptureContext] = []
   private let file: ReplicaFile
   private let surroundings: ReplicaSurroundings
-  /// Whether SQLite will report the end of the open transaction.
+  /// True if SQLite will report the end of the open transaction.
   private var isJoined = false
 
-  /// Makes a connection record its writes. Returns whether its main database is a replica; other
-  /// files stay unchanged.
+  /// Makes a connection record writes. Returns true if the main database is a replica; other files
+  /// stay unchanged.
   ///
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)`` with the reason; ``SQLiteError``.
   static func prepare(
@@ -89,11 +89,12 @@ final class HostRecording {
 
   private func record(_ capture: CaptureContext, on connection: SQLiteConnection) throws {
     capture.admission = { [unowned self] in try admit() }
-    // The functions are checked by `admit()` if the connection does not trust its schema.
+    // `admit()` checks the functions if the connection does not trust the schema.
     try capture.installRecording(on: connection, callers: .all)
   }
 
-  /// Sets the connection's settings and updates the triggers. Returns whether the file is a replica.
+  /// Sets the connection's settings and updates the triggers. Returns true if the file is a
+  /// replica.
   private func prepare() throws -> Bool {
     // Without a joined transaction SQLite would not ask to drop kept statements.
     defer { if !isJoined { connection.forgetStatements() } }
@@ -126,8 +127,8 @@ final class HostRecording {
 
   // MARK: Recording
 
-  /// Checks that a captured change can be recorded. Every check may be passed by one write and failed
-  /// by the next: the host may change settings and tables at any time.
+  /// Throws if a captured change cannot be recorded. Every check may be passed by one write and
+  /// failed by the next: the host may change settings and tables at any time.
   private func admit() throws {
     guard connection.isWritingMain else {
       throw CaptureRefusal(
@@ -161,8 +162,8 @@ final class HostRecording {
     }
   }
 
-  /// Checks the databases beside the main one. Ferry's functions do not know whose trigger calls
-  /// them, and its statements name its tables without a database.
+  /// Checks the databases beside the main one. Ferry's functions do not know the database of the
+  /// calling trigger, and their statements name tables without a database.
   private func checkOtherDatabases() throws {
     let others = try connection.rows("PRAGMA database_list") { $0.name(1) }.filter { $0 != "main" }
     for name in others {

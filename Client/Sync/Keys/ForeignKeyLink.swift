@@ -2,9 +2,9 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// A foreign key of a tracked table that refers to another tracked table's key of one column.
+/// A foreign key of a tracked table to another tracked table's key of one column.
 struct ForeignKeyLink {
-  /// The place of the identifier, or of the value, to which a row refers.
+  /// The place of the identifier, or of the value, that a row refers to.
   enum Place {
     case column(Name)
     /// A part of the row's own key.
@@ -16,10 +16,10 @@ struct ForeignKeyLink {
   let child: Name
   let place: Place
   let parent: Name
-  /// Whether the identifier of the parent is made of the value to which the row refers.
+  /// True if the parent's identifier is made of the value in the referring row.
   let isValue: Bool
 
-  /// Returns the record to which a row with this identifier and these columns refers.
+  /// Returns the record referred to by a row with this identifier and these columns.
   func parent(of record: Name, _ columns: [Column]) -> RecordKey? {
     guard let value = value(record, columns), let found = identifier(value) else { return nil }
     return RecordKey(table: parent, record: Name(found))

@@ -1,8 +1,8 @@
 import FerryPlatform
 import FerryProtocol
 
-/// The type that SQLite converts values of a key's column to. A value that it would convert is no value
-/// of such a key: the stored row would have another identifier.
+/// The type that SQLite converts values of a key's column to. A key has no value that it would
+/// convert: the stored row would have another identifier.
 ///
 /// ```swift
 /// KeyAffinity.numeric.keeps(.text("7"))  // false: SQLite stores the integer 7
@@ -10,7 +10,7 @@ import FerryProtocol
 enum KeyAffinity: Int64 {
   case none, text, numeric, real
 
-  /// Whether the column stores a value as it is.
+  /// Returns true if the column stores a value as it is.
   func keeps(_ value: Value) -> Bool {
     switch (self, value) {
     case (.none, _), (_, .blob), (_, .null): true
@@ -22,8 +22,8 @@ enum KeyAffinity: Int64 {
     }
   }
 
-  /// Whether SQLite takes a text for a number: with white space around it, and with a sign, a
-  /// fraction and an exponent.
+  /// Returns true if SQLite reads a text as a number: with white space around it, and with a sign,
+  /// a fraction and an exponent.
   private static func looksNumeric(_ text: String) -> Bool {
     // Runs for each row: reads bytes, once.
     var rest = text.trimmedASCII.utf8

@@ -1,10 +1,10 @@
 import FerryProtocol
 import FerryStoredValues
 
-/// The identifier of a record whose table finds rows by their key's value (SPEC.md §27).
+/// The identifier of a record in a table with rows found by the key's value (SPEC.md §27).
 ///
-/// A key of one text is its own identifier and needs no codec. Every other key has exactly one
-/// identifier, and no other key has it.
+/// A key of one text is the identifier itself and needs no codec. Every other key has exactly one
+/// identifier, different from those of all other keys.
 ///
 /// ```swift
 /// KeyCodec.record(for: [.text("a"), .integer(7)])  // ["a",7]
@@ -63,7 +63,7 @@ enum KeyCodec {
 }
 
 extension Value {
-  /// Whether the value can be a part of a key. Two reals that print alike may differ.
+  /// True if the value can be a part of a key. Two reals that print alike may differ.
   fileprivate var isKeyPart: Bool {
     switch self {
     case .integer, .text, .blob: true

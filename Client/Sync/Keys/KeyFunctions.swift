@@ -2,12 +2,11 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// The functions of SQL that turn a device's own keys into records' identifiers and back
-/// (SPEC.md §27).
+/// SQL functions to convert a device's own keys into records' identifiers and back (SPEC.md §27).
 enum KeyFunctions {
-  /// Registers those that only read, on any connection of a replica's file.
+  /// Registers the functions that only read, on any connection of a replica's file.
   ///
-  /// - Parameter callers: the schemas whose triggers may call them.
+  /// - Parameter callers: the schemas with triggers that may call them.
   static func install(
     on connection: SQLiteConnection, callers: SQLiteFunctionCallers = .trusted
   ) throws {
@@ -34,12 +33,12 @@ enum KeyFunctions {
       let values = (0..<arguments.count).map(arguments.value)
       answer.set(optional: KeyCodec.record(for: values))
     }
-    // A part of a key that is sought; NULL if no row can have it.
+    // A part of a sought key; NULL if no row can have it.
     try add("ferry_part", 4) { arguments, answer in
       guard let part = try arguments.keyPart() else { return answer.setNull() }
       answer.set(part)
     }
-    // A part of a key that is written.
+    // A part of a written key.
     try add("ferry_key", 4) { arguments, answer in
       guard let part = try arguments.keyPart() else {
         throw CaptureRefusal(
@@ -49,7 +48,7 @@ enum KeyFunctions {
     }
   }
 
-  /// Registers those that change which number belongs to which record.
+  /// Registers the functions that change the numbers of records.
   static func install(
     on connection: SQLiteConnection, _ context: CaptureContext, callers: SQLiteFunctionCallers
   ) throws {
@@ -182,7 +181,7 @@ extension SQLiteArguments {
     return key[place]
   }
 
-  /// Returns a value; `.null` for a text that is not in UTF-8, which no identifier may contain.
+  /// Returns a value; `.null` for a text that is not in UTF-8: no identifier may contain it.
   fileprivate func value(_ index: Int) -> Value {
     switch type(index) {
     case .null: .null

@@ -1,14 +1,15 @@
 import FerryPlatform
 import FerryProtocol
 
-/// How a tracked table's own key and the identifier that travels belong together (SPEC.md §27).
+/// How a tracked table's own key and the identifier sent to the server belong together (SPEC.md
+/// §27).
 public enum KeyIdentity: String, Sendable, CaseIterable {
   /// The key is a text, and is the identifier.
   case text
   /// The identifier is made of the key's value: on all devices, the same value is the same record. For
   /// keys of several columns, natural keys and UUIDs.
   case value
-  /// Each device has its own integers, and keeps which one belongs to which identifier. Foreign keys are
+  /// Each device has its own integers, and stores the identifier of each. Foreign keys are
   /// translated.
   case mapped
 }
@@ -19,24 +20,25 @@ struct KeyColumn: Sendable, Equatable {
   let local: Name
   /// The declared type, in upper case.
   let type: String
-  /// The mapped table, by its name in the space, whose numbers the column holds.
+  /// The mapped table with the numbers in this column, named as in the space.
   var numbers: Name?
 }
 
-/// The identity that Ferry proposes for a table, with the reason.
+/// Ferry's proposed identity for a table, with the reason.
 public struct KeyProposal: Sendable, Equatable {
-  /// The table, by its name in this file.
+  /// The table's name in this file.
   public var table: Name
   /// The proposed identity.
   public var identity: KeyIdentity
-  /// The reason, as part of a sentence: "its key id is an integer, which each device counts itself".
+  /// The reason, as part of a sentence: "its key id is an integer, which each device counts
+  /// itself".
   public var reason: String
 }
 
 extension KeyProposal {
   /// Proposes an identity for a key.
   ///
-  /// - Parameter refers: whether a key column refers to another table.
+  /// - Parameter refers: true if a key column refers to another table.
   static func of(
     _ table: Name, _ keys: [KeyColumn], refers: (KeyColumn) -> Bool
   ) -> KeyProposal {
@@ -58,11 +60,11 @@ extension KeyProposal {
 }
 
 extension KeyColumn {
-  /// Whether SQLite stores texts in it (https://sqlite.org/datatype3.html §3.1).
+  /// True if SQLite stores texts in it (https://sqlite.org/datatype3.html §3.1).
   var isText: Bool { !isInteger && ["TEXT", "CHAR", "CLOB"].contains(where: { type.has($0) }) }
   var isInteger: Bool { type.has("INT") }
 
-  /// The type that SQLite converts values of the column to, by its rules
+  /// The column's type after SQLite's conversion of values, by SQLite's rules
   /// (https://sqlite.org/datatype3.html §3.1).
   var affinity: KeyAffinity {
     if isInteger { return .numeric }

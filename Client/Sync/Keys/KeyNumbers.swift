@@ -1,10 +1,10 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The numbers that this device gives to the records of mapped tables, in the table `ferry_keys`.
+/// The numbers given by this device to the records of mapped tables, in the table `ferry_keys`.
 ///
-/// If a table has rows of several spaces, all of its numbers are in the first space's ledger: they are numbers of
-/// one table, and a row keeps its number and its record when it moves.
+/// If a table has rows of several spaces, all numbers are in the first space's ledger: they are
+/// numbers of one table, and a row keeps the number and the record when it moves.
 struct KeyNumbers {
   static let schema = """
     CREATE TABLE ferry_keys(                  -- this device's numbers of records
@@ -66,7 +66,7 @@ struct KeyNumbers {
     }
   }
 
-  /// Keeps the record of a number, instead of an earlier one.
+  /// Stores the record of a number, instead of an earlier one.
   func set(_ state: NumberedRecord, of number: Int64, in table: Name) throws {
     try set(state, of: number, in: book(table))
   }
@@ -80,8 +80,8 @@ struct KeyNumbers {
     connection.lastInsertedRow = lastRow
   }
 
-  /// Returns the number of a record, and chooses a free one if there is none: that of the device which has
-  /// inserted the record, if no other record has or had it here.
+  /// Returns the number of a record, and chooses a free one if there is none. It prefers the number
+  /// on the inserting device, if no other record has or had it here.
   ///
   /// - Parameters:
   ///   - transaction: the transaction that inserts the row.
@@ -129,7 +129,7 @@ struct KeyNumbers {
     return number
   }
 
-  /// Returns the table and its key as this file names them.
+  /// Returns the local names of the table and the key.
   private func place(of table: Name) throws -> (local: Name, key: Name)? {
     let local = try connection.first("SELECT local FROM ferry_tables WHERE name = ?", table) {
       $0.name(0)
@@ -148,8 +148,7 @@ struct KeyNumbers {
     } ?? 0
   }
 
-  /// Gives records to rows that were written unrecorded, and releases the numbers of those that are
-  /// gone.
+  /// Gives records to unrecorded rows, and releases the numbers of removed rows.
   ///
   /// - Parameter fresh: returns a new identifier of a row with a number.
   func assignRows(of table: TableSchema, fresh: (_ number: Int64) -> String) throws {

@@ -1,16 +1,15 @@
-/// The record to which a device's number belongs in a table with identity
-/// ``KeyIdentity/mapped``; pure.
+/// The record of a device's number in a table with identity ``KeyIdentity/mapped``; pure.
 ///
-/// A number belongs to a record while the row exists. It is *reserved* for one while a row refers to
-/// it whose parent comes later, and *released* after the row's delete. Both end with the transaction: a
-/// later row with the same number is another record.
+/// A number belongs to a record while the row exists. It is *reserved* for one while a row refers
+/// to it before the parent arrives, and *released* after the row's delete. Both end with the
+/// transaction: a later row with the same number is another record.
 struct NumberedRecord: Equatable {
   /// The record's identifier.
   let record: String
-  /// The transaction that reserved or released the number; `nil` while its row exists.
+  /// The transaction that reserved or released the number; `nil` while the row exists.
   var transaction: Int64?
 
-  /// The transaction of a pull's changes, which is no group of the user's.
+  /// The transaction of a pull's changes; it is no group of the user's.
   static let pull: Int64 = 0
 
   /// Returns the state after the insert of a row with the number.
@@ -33,8 +32,8 @@ struct NumberedRecord: Equatable {
     return known
   }
 
-  /// Returns the state before the insert of a row for the record, which this device chose the
-  /// number for.
+  /// Returns the state before the insert of a row for the record with a number chosen by this
+  /// device.
   ///
   /// - Parameter known: the state of the record's number; `nil` if it had none.
   static func chosen(

@@ -1,7 +1,7 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The SQL by which a table's rows are read and written under their records' identifiers.
+/// The SQL to read and write a table's rows under their records' identifiers.
 extension TableSchema {
   /// Returns the identifier of a row.
   ///
@@ -10,7 +10,7 @@ extension TableSchema {
     record(of: side, number: "ferry_record", reference: "ferry_record")
   }
 
-  /// Returns the identifier of a row whose trigger runs.
+  /// Returns the identifier of a row inside a trigger for it.
   func recorded(_ side: String, by function: String = "ferry_record") -> String {
     // What a row was is known already.
     let reference = side == "OLD" ? "ferry_record" : "ferry_referred"
@@ -32,7 +32,7 @@ extension TableSchema {
     }
   }
 
-  /// Returns the condition that finds a record's row.
+  /// Returns the condition to find a record's row.
   ///
   /// - Parameter parameter: the identifier, as SQL.
   func has(record parameter: String, in side: String? = nil) -> String {
@@ -45,7 +45,7 @@ extension TableSchema {
   /// The key's columns.
   var keyList: [String] { keys.map { quoted($0.local) } }
 
-  /// Returns the values of the key of a record that is written.
+  /// Returns the values of a written record's key.
   func keyValues(ofWritten parameter: String) -> [String] {
     keyValues(of: parameter, number: "ferry_chosen")
   }
@@ -79,7 +79,7 @@ extension TableSchema.ColumnInfo {
     return numbers.map { "ferry_record(\(quoted(literal: $0.text)), \(place))" } ?? place
   }
 
-  /// Returns the same, of a row whose trigger runs.
+  /// Returns the same, of a row inside a trigger for it.
   func recorded(_ side: String) -> String {
     if side == "OLD" { return read(side) }
     let place = "\(side).\(quoted(local))"

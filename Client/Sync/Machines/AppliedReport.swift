@@ -7,7 +7,7 @@ struct AppliedReport: Sendable, Equatable {
   private var seen: SequenceNumber?
   private var reported: SequenceNumber?
 
-  /// Whether the device has applied changes that it has not reported, and none since the last call.
+  /// Returns true if the device has applied changes without a report, and none since the last call.
   mutating func isDue(_ applied: SequenceNumber) -> Bool {
     defer { seen = applied }
     return seen == applied && reported != applied

@@ -11,34 +11,34 @@ enum ChainDecision: Equatable {
   case confirm
   /// The server lost the confirmed packets after one of them: they are sent again, unchanged.
   case sendAgain(after: Int64)
-  /// Everything that is still here is sent again in a new chain: the server does not know this
-  /// device, or its chain ends at an operation that is unknown here.
+  /// Everything still here is sent again in a new chain: the server does not know this device, or
+  /// the server's chain ends at an operation unknown here.
   case sendAllAgain
-  /// A copy of this file has written under its device identifier, after packets that are unknown
-  /// here. The device takes another identifier.
+  /// A copy of this file has written under the same device identifier, after packets unknown here.
+  /// The device chooses another identifier.
   case leaveToCopy
 
-  /// The facts that decide.
+  /// The facts for the decision.
   struct Facts: Equatable {
-    /// Whether the server was rolled back past this device's cursor.
+    /// True if the server was rolled back past this device's cursor.
     var isSetBack = false
     /// The place of the tail in the chain on the server.
     var tail = Tail.none
-    /// Whether packets were confirmed after the tail, or at all if the server names none.
+    /// True if packets were confirmed after the tail, or at all if the server names none.
     var hasConfirmedLater = false
-    /// Whether packets are kept that were confirmed under an earlier identifier. The tail of the
+    /// True if packets are kept that were confirmed under an earlier identifier. The tail of the
     /// newest identifier shows nothing about them: its first packet may have arrived after the
     /// rollback.
     var keepsEarlierChains = false
   }
 
-  /// The tail that a page names, compared with the packets that were made here.
+  /// The tail named by a page, compared with the packets made here.
   enum Tail: Equatable {
     /// The server does not know the device's identifier.
     case none
-    /// The tail ends the packet with this number, which is kept, or was.
+    /// The tail ends the packet with this number, kept now or earlier.
     case packet(Int64)
-    /// The tail is the end of this device's chain, and its packet is not kept any more.
+    /// The tail is the end of this device's chain, and the packet there is not kept any more.
     case newest
     /// No packet of this device is known to end with it.
     case unknown

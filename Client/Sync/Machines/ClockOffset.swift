@@ -1,6 +1,6 @@
 /// The server's clock minus this device's, estimated from one request.
 enum ClockOffset {
-  /// Returns the offset of the server's clock, which it read between sending and receiving. If the
+  /// Returns the offset of the server's clock, read there between sending and receiving. If the
   /// clocks may be equal, the offset is 0: a slow network is not a wrong clock.
   ///
   /// - Parameters: milliseconds since 1970, the first and the last by this device's clock.

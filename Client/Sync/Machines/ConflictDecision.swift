@@ -9,7 +9,7 @@ enum ConflictDecision: Equatable {
   case write([Column])
   /// Insert the record again, whole.
   case restore([Column])
-  /// Apply the record, which waits for a unique value, with other values.
+  /// Apply the record, still waiting for a unique value, with other values.
   case adopt([Column])
   /// None: two records cannot have one unique value.
   case needsValue
@@ -18,17 +18,17 @@ enum ConflictDecision: Equatable {
   /// Leave the record as it is.
   case leave
 
-  /// The facts that decide.
+  /// The facts for the decision.
   struct Facts {
-    /// Whether the record has a row here.
+    /// True if the record has a row here.
     var exists = true
     /// The present value of the conflict's column; `nil` without a row, or if the table lacks it.
     var current: Value?
-    /// Values that the deciding operation lost.
+    /// Values lost by the deciding operation.
     var lost: [Conflict] = []
     /// The row as this device had it last, if it has none now.
     var former: FormerRow?
-    /// Whether the conflict's column is a sum: an operation may have only the added amount.
+    /// True if the conflict's column is a sum: an operation may have only the added amount.
     var isSum = false
   }
 
@@ -50,8 +50,8 @@ enum ConflictDecision: Equatable {
     }
   }
 
-  /// Returns the column of a conflict for which an answer with values has none. Unless it brings the record
-  /// back, it answers nothing.
+  /// Returns the column of a conflict if an answer with values lacks it. Unless such an answer
+  /// restores the record, it answers nothing.
   static func lacking(_ answer: ConflictAnswer, of kept: KeptConflict) -> Name? {
     guard kept.holder == nil, case .set(let columns) = answer, let asked = kept.conflict.column,
       !columns.contains(where: { $0.name == asked })
@@ -59,8 +59,8 @@ enum ConflictDecision: Equatable {
     return asked
   }
 
-  /// Answers for a record that waits because a row here has its unique value. With the own side, it goes
-  /// on waiting.
+  /// Decides for a record that waits because a row here has its unique value. With the own side, it
+  /// continues to wait.
   private static func waiting(_ answer: ConflictAnswer) -> ConflictDecision {
     switch answer {
     case .set(let columns): .adopt(columns)
@@ -69,14 +69,14 @@ enum ConflictDecision: Equatable {
     }
   }
 
-  /// Repeats the losing operation on the existence of a record that exists now: an edit with its lost
-  /// values, or a delete.
+  /// Repeats the losing operation on the existence of a record that exists now: an edit with the
+  /// lost values, or a delete.
   private static func repeating(_ conflict: Conflict, _ facts: Facts) -> ConflictDecision {
     let columns = facts.together(with: conflict)
     return columns.isEmpty ? .delete : .write(columns)
   }
 
-  /// Brings back a record that is gone. A losing delete has its effect already.
+  /// Restores a deleted record. A losing delete is in effect already.
   private static func returning(_ kept: KeptConflict, _ facts: Facts) -> ConflictDecision {
     let conflict = kept.conflict
     if let column = conflict.column {
@@ -86,7 +86,7 @@ enum ConflictDecision: Equatable {
     }
     let isOfFormer =
       facts.former.map { former in
-        // A row that went with its parent was deleted by the conflict's operation.
+        // The conflict's operation deleted a row that went with a parent.
         former.deleted == conflict.winner
           || former.deleted != conflict.loser
             && former.deleted.time == kept.operation.value.timestamp
@@ -101,13 +101,13 @@ enum ConflictDecision: Equatable {
   enum QuestionEnd: Equatable {
     /// This device's user has written since.
     case answered
-    /// The record is gone, or a third device has written. The value that lost stays listed, and can be
+    /// The record is gone, or a third device has written. The lost value stays listed, and can be
     /// chosen.
     case listed
   }
 
-  /// Returns the effect of a pulled change on a question; `nil` if it stays open. The device that won does
-  /// not know the value that lost, so a later write of it is no answer.
+  /// Returns the effect of a pulled change on a question; `nil` if it stays open. The winning
+  /// device does not know the lost value, so a later write from there is no answer.
   static func end(
     of question: Conflict, by state: RecordState, own: OwnNames
   ) -> QuestionEnd? {
@@ -121,13 +121,14 @@ enum ConflictDecision: Equatable {
       ?? state.inserted?.stamp
     guard let write, write > newest else { return nil }
     if own.wrote(write) { return .answered }
-    // Another device that was asked as well may have answered.
+    // Another device with the same question may have answered.
     return write.device == question.winner.device ? nil : .listed
   }
 
-  /// Whether an own operation answers a question: a later delete, a later write of the column, or any
-  /// later write if the question is about the record's existence. If it loses as well, that is another
-  /// question. Identifiers have the order of recording; the server may have changed the times.
+  /// Returns true if an own operation answers a question: a later delete, a later write of the
+  /// column, or any later write if the question is about the record's existence. If it loses as
+  /// well, there is another question. Identifiers have the order of recording; the server may have
+  /// changed the times.
   static func isAnswered(_ question: KeptConflict, by operation: SyncOperation) -> Bool {
     guard question.key == operation.key, operation.id > question.operation else { return false }
     guard operation.kind != .delete, let name = question.conflict.column else { return true }
@@ -135,23 +136,23 @@ enum ConflictDecision: Equatable {
   }
 }
 
-/// The values of a row that this device has no longer.
+/// The values of a row no longer on this device.
 struct FormerRow: Equatable {
   var columns: [Column]
-  /// The delete that removed it.
+  /// The delete that removed the row.
   var deleted: Stamp
 }
 
 extension ConflictDecision.Facts {
-  /// Returns the values that the loser of a conflict lost by the same operation.
+  /// Returns the values lost by the loser of a conflict through the same operation.
   fileprivate func together(with conflict: Conflict) -> [Column] {
     lost.filter { $0.loser.device == conflict.loser.device }.compactMap { lost in
       lost.column.map { Column($0, lost.lost) }
     }
   }
 
-  /// Returns all values of a record that comes back. Without its former row, these are the values that
-  /// were lost together.
+  /// Returns all values of a restored record. Without the former row, these are the values lost
+  /// together.
   fileprivate func whole(of kept: KeptConflict, with chosen: [Column]) -> [Column] {
     var columns = former?.columns ?? together(with: kept.conflict)
     for column in chosen {

@@ -1,8 +1,8 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The event for which a deferred change waits (SPEC.md §23): a pure rule. Without that event it is not
-/// tried again, so that deferred changes cost a pull nothing.
+/// The event a deferred change waits for (SPEC.md §23): a pure rule. Without this event it is not
+/// tried again, so deferred changes cost a pull nothing.
 ///
 /// ```swift
 /// let deferral = Deferral(error, isShared: false)
@@ -11,20 +11,20 @@ import FerrySQLite
 enum Deferral: Equatable {
   /// It is tried with the next retry.
   case open
-  /// The record to which it refers has no row here.
+  /// The parent of the record has no row here.
   case parent(RecordKey)
   /// The row alone violates the table's definition: NOT NULL, CHECK, a type, the size.
   case definition
-  /// Another row of the table has its unique values.
+  /// Another row of the table has the record's unique values.
   case table
-  /// Rows of any table refer to the record. As the table may be one that is not tracked, a limited
-  /// number is tried with each pull, too.
+  /// Rows of any table refer to the record. As the table may be untracked, a limited number is
+  /// tried with each pull, too.
   case rows
-  /// Ferry does not see the reason: a trigger, or rows of a table that is not tracked. A limited number
-  /// of them is tried with each pull.
+  /// Ferry does not see the reason: a trigger, or rows of an untracked table. A limited number of
+  /// them is tried with each pull.
   case unseen
 
-  /// An event after which deferred changes are tried.
+  /// An event that starts retries of deferred changes.
   enum Event: Equatable {
     /// A record has a row, or it is deleted for good.
     case arrival(RecordKey)
@@ -36,7 +36,8 @@ enum Deferral: Equatable {
 
   /// The deferral for an error of a row.
   ///
-  /// - Parameter isShared: whether the table has rows of several spaces, which this one does not see.
+  /// - Parameter isShared: true if the table has rows of several spaces; this space does not see
+  ///   all of them.
   init(_ error: SQLiteError, isShared: Bool) {
     if error.concernsRowAlone {
       self = .definition
@@ -49,7 +50,7 @@ enum Deferral: Equatable {
     }
   }
 
-  /// Whether a change is tried again after an event.
+  /// Returns true if a change is tried again after an event.
   ///
   /// - Parameter table: the change's table.
   func endsAfter(_ event: Event, of table: Name) -> Bool {

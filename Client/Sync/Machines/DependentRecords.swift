@@ -1,4 +1,4 @@
-/// Records that lack a parent because others are left out of a pull list: a pure machine, linear in
+/// Records without a parent because others are left out of a pull list: a pure machine, linear in
 /// the references.
 ///
 /// ```swift
@@ -7,22 +7,22 @@
 /// ```
 struct DependentRecords<Node: Hashable & Comparable & Sendable>: Sendable {
   private var children: [Node: [Node]] = [:]
-  /// The references that were followed.
+  /// The number of followed references.
   private(set) var visits = 0
 
-  /// - Parameter references: references to records that have no row without the list. Rows that refer
-  ///   to other records have their parents in any case.
+  /// - Parameter references: references to records without a row before the list. Rows with
+  ///   references to other records have their parents in any case.
   init(references: some Sequence<(child: Node, parent: Node)>) {
     for (child, parent) in references where child != parent {
       children[parent, default: []].append(child)
     }
   }
 
-  /// Returns the records that refer to one of those left out, over any number of steps, each with the
-  /// record that it refers to.
+  /// Returns the records that refer to one of those left out, over any number of steps, each with
+  /// the record it refers to.
   mutating func lacking(_ leftOut: some Sequence<Node>) -> [Node: Node] {
     var seen = Set(leftOut)
-    // In order, so that the same parent is named on each run.
+    // In order, so each run names the same parent.
     var (waiting, lacking) = (seen.sorted(), [Node: Node]())
     while let parent = waiting.popLast() {
       for child in children[parent] ?? [] {
@@ -35,7 +35,7 @@ struct DependentRecords<Node: Hashable & Comparable & Sendable>: Sendable {
     return lacking
   }
 
-  /// Returns the references among these records and the ones that they lead to.
+  /// Returns the references among these records and the ones they lead to.
   mutating func references(from roots: some Sequence<Node>) -> [(child: Node, parent: Node)] {
     let roots = Set(roots)
     let reached = roots.union(lacking(roots).keys)

@@ -2,15 +2,16 @@ import FerryProtocol
 
 /// A list of digests in several answers, of tables or of a leaf's records: a pure machine.
 ///
-/// A server bounds its answers (SPEC.md §16), and the next question has the last name of the answer
-/// before it. A list ends, since its names ascend, and ``ListBound`` ends one of a hostile server.
+/// A server bounds answers (SPEC.md §16), and the next question has the last name of the answer
+/// before it. A list ends, since the names ascend, and ``ListBound`` ends one of a hostile server.
 struct DigestList: Equatable {
-  /// The name after which the next question continues; `nil` at the start and after the end.
+  /// The last name so far: the next question continues after it. `nil` at the start and after the
+  /// end.
   private(set) var after: Name?
   private var bound = ListBound()
   private var count: SequenceNumber = 0
 
-  /// Takes an answer.
+  /// Adds an answer.
   ///
   /// - Throws: ``ReplicaError`` if the list does not ascend, or does not end.
   mutating func accept(_ answer: DigestAnswer, bytes: Int) throws(ReplicaError) {
@@ -27,7 +28,8 @@ struct DigestList: Equatable {
 }
 
 extension DigestAnswer.Content {
-  /// The names that continue the list of the answer before: tables, or the records of the first node.
+  /// The names that continue the list of the answer before: tables, or the records of the first
+  /// node.
   fileprivate var continued: [Name] {
     switch self {
     case .behind: []

@@ -22,7 +22,7 @@ struct FetchGroup: Equatable {
     case tooMany
   }
 
-  /// The most rejected requests of one pull. A server that rejects everything costs no more.
+  /// The most rejected requests of one pull: a server that rejects everything costs no more.
   static let rejectionsMax = 64
 
   private let sizeMax: Int
@@ -33,10 +33,10 @@ struct FetchGroup: Equatable {
   /// - Parameter size: the most records of one request.
   init(size: Int) { (sizeMax, self.size) = (size, size) }
 
-  /// The server has answered a request.
+  /// Records an answered request.
   mutating func accept() { size = min(sizeMax, size * 2) }
 
-  /// The server has rejected a request with so many records.
+  /// Handles the server's rejection of a request with so many records.
   mutating func reject(sent: Int) -> Rejection {
     rejections += 1
     if rejections >= Self.rejectionsMax { return .tooMany }
@@ -46,6 +46,6 @@ struct FetchGroup: Equatable {
 }
 
 extension ProblemCode {
-  /// Whether a server that rejects a request for single records may accept it without some of them.
+  /// True if a server that rejects a request for single records may accept it without some of them.
   var isAboutRecords: Bool { self == .malformedMessage || self == .limitExceeded }
 }

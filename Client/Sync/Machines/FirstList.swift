@@ -3,42 +3,43 @@ import FerryProtocol
 /// The rule for a pull list whose rows may be filled in beside their tables, in short transactions, before
 /// one more exchanges the tables (SPEC.md §38); pure.
 ///
-/// A list is visible whole or not at all, so it cannot be applied in slices. A list into empty tables has
-/// another way: nothing here can differ from the filled rows until the tables are exchanged.
+/// A list is visible whole or not at all, so it cannot be applied in slices. A list into empty
+/// tables has another way: nothing here can differ from the filled rows until the tables are
+/// exchanged.
 struct FirstList {
   /// The state of the replica before the list.
   struct Replica: Equatable {
     /// The changes of the list, as far as they are counted before they are read.
     var changes = 0
-    /// Whether a pull was applied before, or the list replaces rows.
+    /// True if a pull was applied before, or the list replaces rows.
     var hasCursor = false
-    /// Whether an interceptor of the app sees each pulled change.
+    /// True if an interceptor of the app sees each pulled change.
     var hasInterceptors = false
-    /// Whether deferred changes or open questions wait for changes of the list.
+    /// True if deferred changes or open questions wait for changes of the list.
     var hasWaiting = false
-    /// Whether the file is in memory: no other process waits for it.
+    /// True if the file is in memory: no other process waits for it.
     var isInMemory = false
   }
 
   /// A tracked table before the list.
   struct Table: Equatable {
-    /// Whether changes of others are pulled into it now.
+    /// True if changes of others are pulled into it now.
     var isTwoWay = true
     var isEmpty = true
     /// Whether this device has written to it.
     var hasOwnWrites = false
     /// Whether rows may have been written without a record of it.
     var isUnrecorded = false
-    /// Whether its key or a column has numbers that this file chooses.
+    /// True if the key or a column has numbers chosen by this file.
     var hasNumbers = false
-    /// Whether it has rows of several spaces.
+    /// True if it has rows of several spaces.
     var isShared = false
-    /// Whether a trigger of the user may fire.
+    /// True if a trigger of the user may fire.
     var hasUserTriggers = false
-    /// Whether its definition resolves conflicts itself (ON CONFLICT), or keeps a sequence
+    /// True if the definition resolves conflicts itself (ON CONFLICT), or keeps a sequence
     /// (AUTOINCREMENT).
     var decidesItself = false
-    /// The folded names of the tables to which its foreign keys refer.
+    /// The folded names of the parents in the table's foreign keys.
     var parents: Set<Name> = []
 
     /// Whether its rows may be exchanged for those of a copy. Own rows that were written and recorded since
@@ -50,16 +51,16 @@ struct FirstList {
     var isFillable: Bool { isExchangeable && isEmpty && !hasOwnWrites }
   }
 
-  /// Whether rows of the list may be filled in at all.
+  /// Returns true if rows of the list may be filled in at all.
   ///
-  /// - Parameter changesMin: the fewest changes that are worth it.
+  /// - Parameter changesMin: the fewest changes worth the work.
   static func isFillable(_ replica: Replica, changesMin: Int) -> Bool {
     !replica.hasCursor && !replica.hasInterceptors && !replica.hasWaiting && !replica.isInMemory
       && replica.changes >= changesMin
   }
 
-  /// Returns the tables to fill, by folded names: a row's parents are filled, too, so that its foreign keys
-  /// can be checked.
+  /// Returns the tables to fill, by folded names. A row's parents are filled, too, so the row's
+  /// foreign keys can be checked.
   static func tables(_ tables: [Name: Table]) -> Set<Name> {
     var chosen = Set(tables.filter(\.value.isFillable).keys)
     var before = chosen.count + 1
@@ -72,15 +73,15 @@ struct FirstList {
 
   /// The effect of a change of the list.
   enum Step: Equatable {
-    /// The whole row is written beside its table.
+    /// The whole row is written beside the table.
     case write
-    /// A row beside its table is removed, if there is one.
+    /// A row beside the table is removed, if there is one.
     case remove
-    /// The change is applied with the exchange, in order with the later ones of its record.
+    /// The change is applied with the exchange, in order with the later ones of the same record.
     case leave
   }
 
-  /// The most changes of a list that are applied with the exchange, and the most bytes of their names and
+  /// The most changes of a list left for the exchange, and the most bytes of their names and
   /// values. They are in memory until then.
   static let leftMax = 2_000
   static let leftBytesMax = 4 << 20
@@ -91,7 +92,7 @@ struct FirstList {
 
   /// Returns the effect of the next change.
   ///
-  /// - Parameter knowsAll: whether its table is filled and has all of its columns.
+  /// - Parameter knowsAll: true if the change's table is filled and has all columns of the change.
   func step(for change: Change, knowsAll: Bool) -> Step {
     if left.contains(change.key) { return .leave }
     guard knowsAll else { return .leave }

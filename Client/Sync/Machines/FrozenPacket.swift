@@ -11,39 +11,39 @@ struct FrozenPacket: Sendable, Equatable {
     case acknowledged
   }
 
-  /// Its place in the order of the packets of this file.
+  /// The packet's place in the order of the packets of this file.
   let number: Int64
   var dependency: OperationID?
   let tail: OperationID
-  /// The places of its operations in the queue.
+  /// The places of the operations in the queue.
   let orders: ClosedRange<Int64>
   let isMerged: Bool
-  /// Whether the next packet continues its transaction.
+  /// True if the next packet continues the transaction.
   let continues: Bool
-  /// The number of its operations.
+  /// The number of operations.
   let operations: Int
-  /// The version of the space's schema by which its operations were merged.
+  /// The version of the space's schema at the merge of the operations.
   let schema: Int64
 
   var state = State.frozen
-  /// The first place of its operations in the history, where the receipt named it.
+  /// The first place of the operations in the history, if the receipt named it.
   var first: SequenceNumber?
-  /// The last place, or a head at which the packet was in the history.
+  /// The last place, or the place of a head with the packet in the history.
   var last: SequenceNumber?
-  /// Whether nothing of it was overruled, so that the replica equals the server after it.
+  /// True if nothing of the packet was overruled: the replica equals the server after it.
   var isClean = false
-  /// Whether a page, or a receipt with a history hash past the cursor, shows that it is in the server's
-  /// chain of this device. Any other receipt is only the server's word.
+  /// True if a page, or a receipt with a history hash past the cursor, shows the packet in the
+  /// server's chain of this device. Any other receipt is only the server's word.
   var isInChain = false
-  /// The history hash before it and after it, and the timeline, as its receipt named them.
+  /// The history hash before and after the packet, and the timeline, as named by the receipt.
   var hashBefore: UInt64?
   var hashAfter: UInt64?
   var timeline: Timeline?
 
-  /// Whether a change of another device has come for a record of it.
+  /// True if a change of another device has come for a record of it.
   var hasMet = false
 
-  /// Forgets everything that the server reported: the packet is to be sent again, unchanged.
+  /// Forgets everything reported by the server: the packet is to be sent again, unchanged.
   mutating func reopen() {
     state = .frozen
     forgetPlaces()
@@ -51,8 +51,8 @@ struct FrozenPacket: Sendable, Equatable {
     (isClean, isInChain) = (false, false)
   }
 
-  /// Forgets its places, because the history in which it had them is lost. Until the cursor has
-  /// passed ``last``, its operations shield the user's values.
+  /// Forgets the packet's places, because the history with these places is lost. Until the cursor
+  /// has passed ``last``, the packet's operations shield the user's values.
   mutating func forgetPlaces() {
     first = nil
     (hashBefore, hashAfter, timeline) = (nil, nil, nil)

@@ -1,8 +1,8 @@
 import FerryProtocol
 
-/// Ends a list of pages that a server never ends (SPEC.md §22): a pure machine.
+/// Ends a list of pages if the server never does (SPEC.md §22): a pure machine.
 ///
-/// Each page has to move the list on. A list then ends, since the head bounds it, but a hostile
+/// Each page must move the list on. A list then ends, since the head bounds it, but a hostile
 /// server can name any head, and move it with each page. So small pages, reached heads and all
 /// pages of a list are counted.
 ///
@@ -13,23 +13,23 @@ import FerryProtocol
 /// bound.accept(reached: 5, head: 9, bytes: 1 << 20)  // .noProgress
 /// ```
 struct ListBound: Sendable, Equatable {
-  /// The reason why a list ends before its last page.
+  /// The reason to end a list before the last page.
   enum Fault: Error, Equatable {
-    /// The page does not move the list on, or passes its head.
+    /// The page does not move the list on, or passes the head of the list.
     case noProgress(from: SequenceNumber, to: SequenceNumber, head: SequenceNumber)
-    /// The list has had too many pages; the number is that of its pages.
+    /// The list has had too many pages; has their number.
     case endless(pages: Int)
   }
 
   /// The most pages of a list. A space within the default quotas has fewer.
   static let pagesMax = 65_536
-  /// The most small pages of a list. A server closes a page at its number of changes or of bytes, so
-  /// only the last page is small, and those whose changes concern other devices.
+  /// The most small pages of a list. A server closes a page at a limit of changes or of bytes. So
+  /// only the last page is small, and pages with changes for other devices.
   static let smallPagesMax = 1_000
-  /// The size of a page that is not small.
+  /// The smallest size of a page that is not small.
   static let smallPageBytes = 64 << 10
-  /// The heads that a list reaches at most: one that was the newest when the list began, then one that
-  /// was the newest when the list reached the first, and so on.
+  /// The most heads that a list reaches: the newest one at the beginning of the list, then the
+  /// newest one when the list reached the first, and so on.
   static let headsMax = 64
 
   private let smallPagesMax: Int
@@ -42,15 +42,15 @@ struct ListBound: Sendable, Equatable {
   /// - Parameter smallPagesMax: the most small pages.
   init(smallPagesMax: Int = Self.smallPagesMax) { self.smallPagesMax = smallPagesMax }
 
-  /// Begins the list at a place, perhaps again. Its pages so far still count.
+  /// Begins the list at a place, perhaps again. The pages so far still count.
   mutating func begin(at place: SequenceNumber) { (reached, head) = (place, nil) }
 
   /// Counts a page that is not the last one. Returns the reason if the list must not go on.
   ///
   /// - Parameters:
-  ///   - place: the place that the page reaches.
+  ///   - place: the place reached by the page.
   ///   - head: the newest place when the page was read.
-  ///   - bytes: the size of the page. The number of its changes may be a lie.
+  ///   - bytes: the size of the page. The stated number of changes may be a lie.
   mutating func accept(reached place: SequenceNumber, head newest: SequenceNumber, bytes: Int)
     -> Fault?
   {

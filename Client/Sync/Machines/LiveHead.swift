@@ -1,11 +1,11 @@
 import FerryNetworking
 import FerryProtocol
 
-/// The head as the live connection knows it, and whether a sync can rely on it; pure.
+/// The head known from the live connection, and whether a sync can rely on it; pure.
 ///
-/// A server that was restored from a backup, or failed over to a copy that lacks commits, has a
-/// lower head or another epoch. So a new connection is trusted only after a complete pull. The same
-/// holds if the history of the connection's server changes.
+/// A server restored from a backup, or failed over to a copy with fewer commits, has a lower head
+/// or another epoch. So a new connection is trusted only after a complete pull. The same holds if
+/// the history of the connection's server changes.
 struct LiveHead: Sendable, Equatable {
   /// The newest head received; `nil` without a connection.
   private(set) var head: SequenceNumber?
@@ -17,14 +17,14 @@ struct LiveHead: Sendable, Equatable {
   /// The head, if a sync can rely on it.
   var trusted: SequenceNumber? { trustedHistory == history ? head : nil }
 
-  /// Notes a new connection. The server sends its head if it differs from this one.
+  /// Records a new connection. The server sends the head if it differs from this one.
   mutating func connect(head: SequenceNumber) {
     self.head = head
     epoch = nil
     history += 1
   }
 
-  /// Notes the server's head.
+  /// Stores the server's head.
   mutating func move(to event: HeadEvent) {
     let wentBack = head.map { event.head < $0 } ?? false
     let isOther = epoch != nil && event.epoch != nil && epoch != event.epoch
@@ -35,7 +35,7 @@ struct LiveHead: Sendable, Equatable {
 
   mutating func disconnect() { head = nil }
 
-  /// Notes that everything was pulled since ``history`` had this number.
+  /// Records that everything was pulled since ``history`` had this number.
   mutating func trust(_ history: Int) { trustedHistory = history }
 }
 

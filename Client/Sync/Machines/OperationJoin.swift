@@ -1,7 +1,6 @@
 import FerryProtocol
 
-// Joins two operations on one record into one, so that the server decides as for the two (SPEC.md
-// §4, §6).
+// Joins two operations on one record into one, with the same result on the server (SPEC.md §4, §6).
 
 extension SyncOperation {
   /// Returns one operation with the later one's id and time and the columns of both; `nil` if no
@@ -26,20 +25,20 @@ extension SyncOperation {
   private func canJoin(_ later: SyncOperation, _ rules: TableRules) -> Bool {
     if isSummand(rules) || later.isSummand(rules) { return false }
     for column in later.columns {
-      // A change that the author saw in between is not concurrent with the later write.
+      // A change seen by the author in between is not concurrent with the later write.
       let policy = rules.policy(of: column.name)
       if base != later.base && policy.asksWhatWasSeen { return false }
-      // The row here has the later value. The server reports another result only to an operation
-      // that it overrules or merges.
+      // The row here has the later value. The server reports another result only to an operation it
+      // overrules or merges.
       guard let earlier = columns.first(where: { $0.name == column.name }) else { continue }
       if policy.joined(earlier.value, column.value) != column.value { return false }
     }
     return true
   }
 
-  /// Whether the operation adds to a sum. A copy of this file may send it too, and a restarted
-  /// chain sends it again. As part of another operation, the server would not recognise it and
-  /// would add it twice.
+  /// Returns true if the operation adds to a sum. A copy of this file may send it too, and a
+  /// restarted chain sends it again. As part of another operation, the server would not recognise
+  /// it and would add it twice.
   private func isSummand(_ rules: TableRules) -> Bool {
     if !increments.isEmpty { return true }
     guard kind == .insert else { return false }
@@ -61,7 +60,7 @@ extension SyncOperation {
 }
 
 extension ConflictPolicy {
-  /// Whether the changes that the author had seen decide a write.
+  /// True if the changes seen by the author decide a write.
   fileprivate var asksWhatWasSeen: Bool {
     switch self {
     case .serverWins, .clientWins, .textMerge, .ask: true
@@ -85,7 +84,7 @@ extension ConflictPolicy {
 }
 
 extension Value {
-  /// Whether adding the value changes a sum.
+  /// True if adding the value changes a sum.
   fileprivate var isSummand: Bool {
     if case .integer(let integer) = self { integer != 0 } else { false }
   }

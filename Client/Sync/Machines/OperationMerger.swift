@@ -10,8 +10,8 @@ import FerryProtocol
 /// | update, delete | delete |
 /// | delete, insert | both: the record starts again |
 ///
-/// Each column keeps the time of its write, so merging never changes which write wins. Operations
-/// stay separate in these cases:
+/// Each column keeps the time of the write, so merging never changes the winner. Operations stay
+/// separate in these cases:
 ///
 /// - between them is a batch operation on the same table,
 /// - together they exceed the size of one operation,
@@ -39,12 +39,12 @@ struct OperationMerger {
   /// Adds an operation.
   ///
   /// - Parameters:
-  ///   - isConcurrent: whether a change of the record has come from the server since the operation
+  ///   - isConcurrent: true if a change of the record has come from the server since the operation
   ///     was made.
-  ///   - isApart: whether a packet with the operation kept it separate from the one before it.
-  /// - Returns: Whether the operation stays separate from the one before it on its record, although
-  ///   other rules or other bases could join the two. A packet records that, because the device may
-  ///   forget the bases before it sends the packet again.
+  ///   - isApart: true if a packet with the operation kept it separate from the one before it.
+  /// - Returns: True if the operation stays separate from the one before it on the same record,
+  ///   although other rules or other bases could join the two. A packet records this, because the
+  ///   device may forget the bases before it sends the packet again.
   @discardableResult
   mutating func add(_ operation: SyncOperation, isConcurrent: Bool = false, isApart: Bool = false)
     -> Bool
@@ -89,7 +89,7 @@ struct OperationMerger {
     return false
   }
 
-  /// Keeps the operations of a batch's table before and after it separate: its effect depends on
+  /// Keeps the operations of a batch's table before and after it separate: the effect depends on
   /// the records at that point.
   private mutating func separate(by batch: SyncOperation) {
     for key in positions.keys.filter({ $0.isIn(tableOf: batch.key) }) { positions[key] = nil }
@@ -118,7 +118,7 @@ struct OperationMerger {
 }
 
 extension SyncOperation {
-  /// An upper bound of the bytes that the operation takes in a packet.
+  /// An upper bound of the operation's bytes in a packet.
   var packetBytes: Int {
     // The row in a delete's columns stays on the device.
     if kind == .delete { return 240 + key.record.utf8.count + key.table.utf8.count }
@@ -143,7 +143,7 @@ extension RecordKey {
 }
 
 extension Value {
-  /// An upper bound of the bytes that the value takes as JSON.
+  /// An upper bound of the value's bytes as JSON.
   fileprivate var wireBytes: Int {
     switch self {
     case .null, .integer, .real: 32

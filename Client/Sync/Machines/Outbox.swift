@@ -1,39 +1,39 @@
 import FerryProtocol
 
-/// The questions of an ``Outbox`` about the operations of its packets.
+/// An ``Outbox``'s questions about the operations of packets.
 protocol OutboxLedger {
   /// Returns the lowest base of the operations at these places that receive others' changes; `nil`
   /// without any.
   ///
-  /// - Parameter metOnly: whether only operations count for whose record a change has come.
+  /// - Parameter metOnly: true to count only operations with a received change of their record.
   func lowestBase(in orders: ClosedRange<Int64>, metOnly: Bool) throws -> SequenceNumber?
 }
 
-/// The packets that a device's cursor has not passed, and the rules for receipts, losses and new
-/// identifiers (SPEC.md §4, §5, §18).
+/// The packets after a device's cursor, and the rules for receipts, losses and new identifiers
+/// (SPEC.md §4, §5, §18).
 ///
-/// A pure machine. The storage loads it, lets it take one event, and stores the changes.
+/// A pure machine. The storage loads it, applies one event, and stores the changes.
 struct Outbox: Equatable {
   /// The packets in the order of their numbers.
   private(set) var packets: [FrozenPacket]
   private(set) var state: SyncState
-  /// Whether the cursor went back, so that pages which are staged have no use any more.
+  /// True after the cursor moved back: staged pages are obsolete.
   private(set) var isPulledAgain = false
 
   init(_ packets: [FrozenPacket], _ state: SyncState) {
     (self.packets, self.state) = (packets, state)
   }
 
-  /// The packets that the server has not confirmed.
+  /// The packets not confirmed by the server.
   var open: [FrozenPacket] { packets.filter { $0.state != .acknowledged } }
 
   // MARK: Receipts
 
-  /// Takes the receipts of one answer.
+  /// Applies the receipts of one answer.
   ///
-  /// - Returns: The receipts that newly confirm a packet, with that packet.
-  /// - Throws: ``ReplicaError/unexpectedAnswer(status:_:)`` for a receipt that cannot be of its packet;
-  ///   then nothing is confirmed.
+  /// - Returns: The receipts that newly confirm a packet, each with the packet.
+  /// - Throws: ``ReplicaError/unexpectedAnswer(status:_:)`` for a receipt that cannot belong to its
+  ///   packet; then nothing is confirmed.
   mutating func apply(
     _ answer: PacketAnswer, _ ledger: some OutboxLedger
   ) throws -> [(receipt: PacketReceipt, packet: FrozenPacket)] {
@@ -60,9 +60,9 @@ struct Outbox: Equatable {
     return confirmed
   }
 
-  /// Moves the cursor back to the place at which a packet's operations were made. A copy of this
-  /// file may have sent them, so that they are behind the cursor. While the device pulled them, its
-  /// own operations still shielded the records. The next pull fetches the server's values.
+  /// Moves the cursor back to the place it had at the time of a packet's operations. A copy of this
+  /// file may have sent them, to places behind the cursor. While the device pulled them, own
+  /// operations still shielded the records. The next pull fetches the server's values.
   private mutating func pullAgain(
     _ index: Int, _ receipt: PacketReceipt, _ ledger: some OutboxLedger
   ) throws {
@@ -72,8 +72,8 @@ struct Outbox: Equatable {
   }
 
   /// Moves the cursor over this device's confirmed packets if no other device's change is between
-  /// them. The replica then equals the server and need not pull its own operations. The cursor stays
-  /// if the server had changes of the same records.
+  /// them. The replica then equals the server and need not pull own operations. The cursor stays if
+  /// the server had changes of the same records.
   private mutating func advanceOverOwn(_ epoch: Epoch) {
     guard state.epoch == epoch, state.received == state.applied else { return }
     let own = packets.filter { $0.state == .acknowledged && $0.first != nil && !$0.hasMet }
@@ -84,9 +84,8 @@ struct Outbox: Equatable {
     state.anchor = advance.anchor
   }
 
-  /// The last place in the queue of which the archive may take everything: the server has confirmed
-  /// it, and the cursor has passed it. Until then, operations shield the user's values from older
-  /// pages.
+  /// The last place in the queue for the archive: the server has confirmed everything up to it, and
+  /// the cursor has passed it. Until then, operations shield the user's values from older pages.
   var coveredOrder: Int64? {
     var order: Int64?
     for packet in packets {
@@ -103,10 +102,10 @@ struct Outbox: Equatable {
   /// Confirms everything up to an operation: it is in the history, even if the answer was lost on
   /// the way.
   ///
-  /// - Parameter head: a head at which it is in the history.
-  /// - Returns: Whether the cursor had to go back. If the places are not known, they may be behind
-  ///   the cursor, taken by a copy of this file. Then changes that came while the operations were
-  ///   pending have to be pulled again.
+  /// - Parameter head: a head with the operation in the history.
+  /// - Returns: True if the cursor had to go back. Unknown places may be behind the cursor, from a
+  ///   copy of this file. Then changes that came while the operations were pending must be pulled
+  ///   again.
   mutating func confirm(
     through tail: OperationID, head: SequenceNumber, _ ledger: some OutboxLedger
   ) throws -> Bool {
@@ -117,10 +116,10 @@ struct Outbox: Equatable {
   }
 
   /// Confirms the open ones of these packets at unknown places. Returns the lowest base of their
-  /// operations for whose records a change has come.
+  /// operations on records with a received change.
   ///
-  /// A receipt lied if it named a place past this head, at which the server has the packet. Its
-  /// operations would shield their records from pages that contain them.
+  /// A receipt lied if it named a place past this head, although the server has the packet at this
+  /// head. The packet's operations would shield their records from pages that contain them.
   private mutating func confirm(
     _ indices: ClosedRange<Int>, _ head: SequenceNumber, _ ledger: some OutboxLedger
   ) throws -> SequenceNumber? {
@@ -149,12 +148,12 @@ struct Outbox: Equatable {
 
   // MARK: A new chain
 
-  /// Confirms the packets that the server must have, before the device takes another identifier. Returns the
-  /// packets with which the new chain starts.
+  /// Confirms the packets that the server must have, before the device chooses another identifier.
+  /// Returns the packets at the start of the new chain.
   ///
-  /// A packet before one in this device's chain is in the history as well. That does not hold for a
-  /// packet of a copy: the copy may have omitted the one before. A packet that only a receipt has
-  /// confirmed is sent again: no page of the new identifier could contradict that receipt.
+  /// A packet before one in this device's chain is in the history as well. This does not hold for a
+  /// packet of a copy: the copy may have omitted the one before. A packet confirmed only by a
+  /// receipt is sent again: no page of the new identifier could contradict this receipt.
   mutating func leaveIdentity(_ ledger: some OutboxLedger) throws -> [FrozenPacket] {
     if let last = packets.lastIndex(where: \.isInChain), last > packets.startIndex {
       goBack(to: try confirm(packets.startIndex...(last - 1), state.head, ledger))
@@ -177,12 +176,12 @@ struct Outbox: Equatable {
     }
   }
 
-  /// Returns the packets with which a new chain starts after a packet was refused, and the first
-  /// packet that is cut again.
+  /// Returns the packets at the start of a new chain after a packet was refused, and the first
+  /// packet to cut again.
   ///
   /// Open packets before the refused one stay unchanged: the server may have applied them, and
-  /// recognises their operations only as they were merged. So do packets that only a receipt has
-  /// confirmed. The server has dropped the first parts of the refused packet's transaction, so they
+  /// recognises their operations only in their merged form. So do packets confirmed only by a
+  /// receipt. The server has dropped the first parts of the refused packet's transaction, so they
   /// are cut again as well.
   func cut(from refused: FrozenPacket) -> (kept: [FrozenPacket], first: FrozenPacket) {
     var kept = packets.filter {
@@ -197,7 +196,7 @@ struct Outbox: Equatable {
 
   // MARK: The cursor
 
-  /// Moves the cursor back, if that place is before it.
+  /// Moves the cursor back, if the place is before it.
   @discardableResult
   private mutating func goBack(to place: SequenceNumber?) -> Bool {
     guard let place, place < state.applied else { return false }
@@ -219,12 +218,12 @@ extension FrozenPacket {
     return "a receipt for change \(last), with a head of \(head)"
   }
 
-  /// Takes the server's receipt.
+  /// Applies the server's receipt.
   ///
   /// - Parameters:
   ///   - head: the head of the answer.
-  ///   - applied: the cursor. A history hash at a place past it is proof: with its anchor, the next
-  ///     request shows a lie.
+  ///   - applied: the cursor. A history hash at a place past it is proof: with this hash as the
+  ///     anchor, the next request shows a lie.
   fileprivate mutating func apply(
     _ receipt: PacketReceipt, head: SequenceNumber, after applied: SequenceNumber
   ) {
@@ -237,7 +236,7 @@ extension FrozenPacket {
       isConfirmed && !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
     isInChain =
       receipt.status == .applied && receipt.historyHash != nil && (first ?? 0) > applied
-    // After a batch's effects, the packet's last operation is not at its last place.
+    // After a batch's effects, the packet's last operation is not at the packet's last place.
     let placed = (receipt.outcomes.last?.records ?? 0) == 0 ? receipt : nil
     (hashBefore, hashAfter) = (placed?.historyHashBefore, placed?.historyHash)
     timeline = placed?.timeline

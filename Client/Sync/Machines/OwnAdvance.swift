@@ -1,11 +1,11 @@
 import FerryProtocol
 
-/// How far a device's own confirmed packets advance its cursor. Each packet follows the one before
+/// How far a device's own confirmed packets advance the cursor. Each packet follows the one before
 /// it without another device's change between them (SPEC.md §5).
 struct OwnAdvance {
-  /// The furthest place that the cursor may have.
+  /// The furthest possible place of the cursor.
   private(set) var applied: SequenceNumber
-  /// The anchor of a cursor at that place.
+  /// The anchor of a cursor at this place.
   private(set) var anchor: Cursor.Anchor?
 
   init(applied: SequenceNumber, anchor: Cursor.Anchor?) {
@@ -13,11 +13,11 @@ struct OwnAdvance {
     self.anchor = anchor
   }
 
-  /// Takes the next packet in the order of places; skips it if the cursor may not move.
+  /// Advances over the next packet in the order of places; skips it if the cursor may not move.
   ///
   /// A rolled-back server may have given a packet the place after the cursor in another history. So
-  /// past the anchor a packet counts only if the history hash before it equals the hash that this
-  /// device knows.
+  /// past the anchor a packet counts only if the history hash before it equals the hash known to
+  /// this device.
   mutating func advance(_ packet: FrozenPacket) {
     guard let first = packet.first, let last = packet.last, packet.isClean,
       first == applied + 1
@@ -33,8 +33,7 @@ struct OwnAdvance {
       head: applied, operation: packet.tail, historyHash: after, timeline: packet.timeline)
   }
 
-  /// The hash of the history that this device knows, at ``applied``; `nil` if the device does not
-  /// know it.
+  /// The history hash known to this device, at ``applied``; `nil` if the device does not know it.
   private var historyHash: UInt64? {
     guard let anchor else { return applied == 0 ? HistoryHash.empty : nil }
     return anchor.head == applied ? anchor.historyHash : nil

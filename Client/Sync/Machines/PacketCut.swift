@@ -4,28 +4,28 @@ import FerryProtocol
 struct PacketCut: Sendable, Equatable {
   /// The most transactions in a packet.
   var groupsMax = Int.max
-  /// The bytes that a packet aims at; `nil` for the usual number.
+  /// The target size of a packet in bytes; `nil` for the usual number.
   var bytesMax: Int?
-  /// Whether a packet is as large as a message may be. A quota counts the result of a packet: with
-  /// the deletes that follow its inserts, it may fit.
+  /// True for a packet as large as a message may be. A quota counts the result of a packet: with
+  /// the deletes that follow the inserts, it may fit.
   var isWidest = false
 
-  /// Returns the bytes that a packet aims at.
+  /// Returns the target size of a packet in bytes.
   func bytesTarget(_ limits: Limits) -> Int {
     let usual = isWidest ? limits.messageBytes / 4 * 3 : limits.packetBytesTarget
     return min(usual, bytesMax ?? .max)
   }
 
-  /// The answer to a packet that a proxy rejected.
+  /// The answer to a packet rejected by a proxy.
   enum Answer: Equatable {
     /// The queue is cut again, in this way.
     case narrow(PacketCut)
-    /// The packet cannot be cut further: its transaction leaves the queue.
+    /// The packet cannot be cut further: the transaction in it leaves the queue.
     case quarantine
   }
 
-  /// Decides about a packet that is too large for a proxy. It halves the packet until a single
-  /// operation is left, or until its transaction has more parts than a server keeps.
+  /// Decides about a packet too large for a proxy. It halves the packet until a single operation is
+  /// left, or until the transaction has more parts than a server keeps.
   ///
   /// - Parameters:
   ///   - bytes: the size of the rejected packet.
@@ -39,8 +39,8 @@ struct PacketCut: Sendable, Equatable {
     return .narrow(PacketCut(groupsMax: groupsMax, bytesMax: half, isWidest: isWidest))
   }
 
-  /// Decides about a packet whose content a proxy rejected. It reduces the number of transactions
-  /// until one is left.
+  /// Decides about a packet after a proxy rejected the content. It reduces the number of
+  /// transactions until one is left.
   func afterRefusal(transactions: Int) -> Answer {
     if transactions <= 1 { return .quarantine }
     return .narrow(

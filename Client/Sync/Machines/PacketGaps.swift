@@ -1,11 +1,12 @@
 import FerryProtocol
 
-/// Decides how packets go on that have lost operations: the chain skips the lost ones (SPEC.md §17).
+/// Decides how packets continue after the loss of operations: the chain skips the lost ones
+/// (SPEC.md §17).
 ///
 /// The other operations stay merged in their packets, since the server may know them by these
 /// identifiers. A pure machine.
 struct PacketGaps: Equatable {
-  /// A packet with the operations that it still has.
+  /// A packet with the remaining operations.
   struct Packet: Equatable {
     let number: Int64
     let dependency: OperationID?

@@ -1,19 +1,19 @@
 import FerryProtocol
 
 /// Cuts pending operations into packets of whole local transactions, as many as fit after merging.
-/// A larger transaction travels in several packets that the server applies together.
+/// A larger transaction is sent in several packets; the server applies them together.
 struct PacketPlanner {
   /// Operations to send as one packet.
   struct Plan: Equatable {
     /// The merged operations; empty if they cancelled each other out.
     var operations: [SyncOperation]
-    /// The pending rows that the operations were made from.
+    /// The pending rows behind the operations.
     var orders: ClosedRange<Int64>
-    /// Whether operations on one record were merged.
+    /// True if operations on one record were merged.
     var isMerged: Bool
-    /// Whether the next packet has more of the same transaction.
+    /// True if the next packet has more of the same transaction.
     var continues: Bool
-    /// The pending rows that merging kept separate from earlier ones on the same records.
+    /// The pending rows kept separate by merging from earlier ones on the same records.
     var apart: [Int64] = []
   }
 
@@ -30,14 +30,14 @@ struct PacketPlanner {
 
   /// Creates an empty planner.
   ///
-  /// - Parameter schema: its policies decide how operations are merged.
+  /// - Parameter schema: the policies in it decide how operations are merged.
   init(limits: Limits, schema: SpaceSchema = .empty, groupsMax: Int = .max) {
     self.limits = limits
     merger = OperationMerger(limits: limits, schema: schema)
     self.groupsMax = groupsMax
   }
 
-  /// Whether a group still fits beside the groups already taken.
+  /// Returns true if a group still fits beside the groups added so far.
   func fits(_ group: [PendingOperation]) -> Bool {
     orders == nil
       || groups < groupsMax && merger.count + group.count <= limits.operationsPerPacket
@@ -57,7 +57,7 @@ struct PacketPlanner {
     orders = (orders?.lowerBound ?? first)...last
   }
 
-  /// Returns the packets of the taken groups: one, unless a single group is larger than a packet.
+  /// Returns the packets of the added groups: one, unless a single group is larger than a packet.
   func plans() -> [Plan] {
     guard let orders else { return [] }
     if merger.count <= limits.operationsPerPacket && merger.bytes <= limits.packetBytesTarget

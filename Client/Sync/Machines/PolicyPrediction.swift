@@ -2,7 +2,7 @@ import FerryProtocol
 
 extension RemoteChange {
   /// Predicts the server's result for a record with own pending operations in a table with
-  /// policies. It merges as the server does, with the columns that the change has.
+  /// policies. It merges as the server does, with the columns of the change.
   static func predictedEffect(
     of state: RecordState, pending: [SyncOperation], device: DeviceID, rules: TableRules
   ) -> RowEffect {
@@ -13,7 +13,7 @@ extension RemoteChange {
     // The row here already has the effect of an own operation.
     if isDead { return .none }
     if own.endsDeleted {
-      // The own delete loses. The columns that the change omits come after the server's decision.
+      // The own delete loses. The columns missing from the change come after the server's decision.
       return state.inserted == nil ? .none : .upsert(decided.columns, isWhole: true, kept: [])
     }
     let columns = state.columns.compactMap { column in
@@ -21,7 +21,7 @@ extension RemoteChange {
     }
     let isWhole = state.inserted != nil && own.inserted == nil
     if columns.isEmpty && !isWhole { return .none }
-    // Of a column that the change omits, an increment has only the added amount.
+    // If the change omits a column, an increment has only the added amount.
     let knowsAll = isWhole || own.inserted != nil
     let kept = decided.columns.filter { column in
       own.columns[column.name] != nil

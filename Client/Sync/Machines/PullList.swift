@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// The pages of one pull list, as they arrive. Each has to move the list on, even if the server is broken
-/// or hostile (SPEC.md §5, §22). ``ListBound`` counts them.
+/// The pages of one pull list, as they arrive. Each must move the list on, even if the server is
+/// broken or hostile (SPEC.md §5, §22). ``ListBound`` counts them.
 struct PullList: Equatable {
   private let epoch: Epoch?
   private var reached: SequenceNumber
@@ -19,7 +19,7 @@ struct PullList: Equatable {
       return "a page of epoch \(head.epoch) in a list of epoch \(epoch)"
     }
     guard head.more else {
-      // A head below the first cursor is of a server that was rolled back.
+      // A head below the first cursor belongs to a rolled-back server.
       guard cursor.applied == head.head, cursor.received == head.head else {
         return "a list of changes that ends at \(cursor.applied) instead of its head, \(head.head)"
       }

@@ -8,7 +8,7 @@ import FerryProtocol
 struct PushRecovery: Equatable {
   /// An obstacle to a push.
   enum Obstacle: Equatable {
-    /// The server rejected the device's identifier or its cursor.
+    /// The server rejected the device's identifier or cursor.
     case refused(ProblemCode)
     /// The server buffers packets until an earlier one arrives, although all were sent.
     case buffered
@@ -22,19 +22,19 @@ struct PushRecovery: Equatable {
     case giveUp
   }
 
-  /// The most identifiers that one push takes.
+  /// The most identifiers used by one push.
   static let identitiesMax = 3
-  /// The most rejected histories that one push handles.
+  /// The most rejected histories handled by one push.
   static let refusalsMax = 4
-  /// The most times that one push handles buffered packets.
+  /// How often one push handles buffered packets at most.
   static let waitsMax = 2
 
   private var identities = 0
   private var refusals = 0
   private var waits = 0
 
-  /// Whether packets have to go one after the other. In a restarted chain, the server takes an
-  /// early packet for a fork if a copy of the device has sent it already (SPEC.md §4).
+  /// True if packets must go one after the other. In a restarted chain, the server treats an early
+  /// packet as a fork if a copy of the device has sent it already (SPEC.md §4).
   private(set) var isOrdered: Bool
 
   init(isOrdered: Bool) { self.isOrdered = isOrdered }

@@ -2,26 +2,26 @@ import FerryProtocol
 
 /// Decides about a row that may have unrecorded changes since a place in the history (SPEC.md §25).
 ///
-/// The rules never infer a delete of a row or of a value. A value that only this device has is
-/// recorded as an edit. A value that others wrote after that place wins, and the value here is kept
+/// The rules never infer a delete of a row or of a value. A value found only on this device is
+/// recorded as an edit. A value written by others after that place wins, and the value here is kept
 /// as a conflict.
 struct Reconciliation: Sendable {
   /// The decision about one row.
   struct Decision: Sendable, Equatable {
     /// The row is recorded as an insert.
     var isInserted = false
-    /// Columns that are recorded as an edit, with the server's value.
+    /// Columns to record as an edit, with the server's value.
     var edited: [Column] = []
     /// The server's version of the record replaces the row.
     var takesServer = false
-    /// Values here that the server's version replaces.
+    /// Local values replaced by the server's version.
     var lost: [Column] = []
-    /// Whether the row itself is deleted.
+    /// True if the row itself is deleted.
     var losesRow = false
 
     var isNothing: Bool { self == Decision() }
 
-    /// A table that only sends takes nothing from the server.
+    /// An upload-only table receives nothing from the server.
     mutating func dropServer() {
       (takesServer, lost, losesRow) = (false, [], false)
     }
@@ -34,11 +34,11 @@ struct Reconciliation: Sendable {
   let columns: Set<Name>?
   let own: OwnNames
 
-  /// The pending operations of a record: the values that they write are recorded.
+  /// The pending operations of a record: the values they write are recorded.
   enum Pending: Sendable, Equatable {
     /// Updates of these columns, or nothing.
     case updates(Set<Name>)
-    /// An insert, perhaps with updates, which writes these columns.
+    /// An insert, perhaps with updates; it writes these columns.
     case insert(Set<Name>)
     case delete
   }
@@ -60,10 +60,10 @@ struct Reconciliation: Sendable {
     }
   }
 
-  /// Returns the columns that were written unrecorded over the values of pending operations, with
-  /// these values. They are edits on top of those operations.
+  /// Returns the columns written unrecorded over the values of pending operations, with these
+  /// values. They are edits on top of those operations.
   ///
-  /// - Parameter pending: the newest values that operations from before the unrecorded writes have.
+  /// - Parameter pending: the newest values in operations from before the unrecorded writes.
   func overwritten(here: [Column], pending: [Column]) -> [Column] {
     let nobody = Stamp(time: .zero, device: .server)
     let states = pending.map {
@@ -75,7 +75,7 @@ struct Reconciliation: Sendable {
       .map { Column($0.column, $0.there) }
   }
 
-  /// Decides about a row whose pending insert lacks columns. They have got values since: after a
+  /// Decides about a row if the pending insert lacks columns. They have got values since: after a
   /// rename of a column the insert names the former one.
   private func unwritten(
     _ here: [Column], _ there: [ColumnState], by written: Set<Name>
@@ -112,7 +112,7 @@ struct Reconciliation: Sendable {
       let state = there.first { $0.name == name }
       if comparison.isEmpty(difference.here, in: name) {
         decision.takesServer = true
-        // A new column has its default if nobody has written it.
+        // A new column has the default value if nobody has written it.
         if columns == nil && difference.here != .null {
           decision.lost.append(Column(name, difference.here))
         }
@@ -126,7 +126,7 @@ struct Reconciliation: Sendable {
     return decision
   }
 
-  /// Whether others wrote the value after the place.
+  /// Returns true if others wrote the value after the place.
   private func isNewer(_ state: ColumnState) -> Bool {
     (own.wrote(state.stamp) ? state.shared : state.origin) > since
   }

@@ -4,7 +4,7 @@ import FerryProtocol
 /// the queue. If it names none, smaller packets find the transaction. So do they if batches are too
 /// large together.
 enum RefusalAnswer: Equatable {
-  /// The named operations leave the queue, with those that depend on them.
+  /// The named operations leave the queue, with all that depend on them.
   case quarantineNamed
   /// The packet's only transaction leaves the queue.
   case quarantineAll
@@ -15,9 +15,9 @@ enum RefusalAnswer: Equatable {
   /// The queue stays unchanged until the server has room for it.
   case wait
 
-  /// The number of times that a packet has to be rejected before the device accepts it, if the
-  /// server reports it as malformed or the answer is not the server's. Damage of a packet or of its
-  /// answer on the way happens once, and a real rejection happens each time.
+  /// How often a packet must be rejected before the device accepts the rejection. It applies if the
+  /// server reports the packet as malformed, or if the answer is not the server's. Damage of a
+  /// packet or an answer on the way happens once, and a real rejection happens each time.
   static let rejectionsMax = 4
 
   /// Codes of limits that all batches of a packet share (SPEC.md §14): in smaller packets, each of
@@ -28,7 +28,7 @@ enum RefusalAnswer: Equatable {
   ///
   /// - Parameters:
   ///   - transactions: the number of transactions in the packet.
-  ///   - isWidest: whether the packet is as large as it may be.
+  ///   - isWidest: true if the packet is as large as it may be.
   static func decide(
     _ problem: Problem, transactions: Int, isWidest: Bool = false
   ) -> RefusalAnswer {
@@ -40,7 +40,7 @@ enum RefusalAnswer: Equatable {
     return problem.refusals.isEmpty ? .quarantineAll : .quarantineNamed
   }
 
-  /// Whether the server rejects a packet's content, and not its sender or its address.
+  /// Returns true if the server rejects a packet's content, and not the sender or the address.
   /// ``decide(_:transactions:isWidest:)`` handles such codes.
   static func concerns(_ code: ProblemCode) -> Bool {
     switch code {

@@ -14,7 +14,7 @@ import FerryProtocol
 ///
 /// Re-uploaded rows belong to no transaction of the user's: each is refused separately.
 ///
-/// A pure machine. It sees all pending operations in their order, until a pass finds no more. So the
+/// A pure machine. It reads all pending operations in order, until a pass finds no more. So the
 /// time does not depend on the number of refusals.
 struct RefusalSpread {
   /// A pending operation, as far as it matters here.
@@ -23,11 +23,11 @@ struct RefusalSpread {
     let group: Int64
     let key: RecordKey
     let kind: OperationKind
-    /// Whether a row that the server had lost is re-uploaded with it.
+    /// True if a row lost by the server is re-uploaded with it.
     var isReupload = false
-    /// The records to which the row refers after it.
+    /// The records that the row refers to after it.
     var references: [RecordKey] = []
-    /// The records to which the row referred before, as far as it refers to them no longer.
+    /// The records that the row referred to before, as far as it refers to them no longer.
     var formerReferences: [RecordKey] = []
     /// Of a batch: the tables to whose records its rows may refer no longer.
     var formerParents: Set<Name> = []
@@ -35,42 +35,42 @@ struct RefusalSpread {
     var isBatchDelete = false
   }
 
-  /// For the place of each operation that leaves, the refusal with which it leaves: of several, the
-  /// first.
+  /// The refusal behind each leaving operation, by the place of the operation: of several refusals,
+  /// the first.
   private(set) var leaving: [Int64: Int] = [:]
   /// The records of those operations.
   private(set) var keys: Set<RecordKey> = []
 
-  /// For each transaction, and for each record whose insert leaves, the refusal.
+  /// The refusal for each transaction, and for each record with a leaving insert.
   private var groups: [Int64: Int] = [:]
   private var inserts: [RecordKey: Int] = [:]
-  /// Whether the current pass has found something.
+  /// True if the current pass has found something.
   private var grew = false
 
-  // The following hold for the operations that the current pass has seen.
+  // The following hold for the operations seen by the current pass.
 
-  /// For each record with an operation that leaves, the refusal.
+  /// The refusal for each record with a leaving operation.
   private var records: [RecordKey: Int] = [:]
-  /// For each record that is referred to again, the refusal.
+  /// The refusal for each record with a new reference.
   private var referredAgain: [RecordKey: Int] = [:]
   /// For each table of which any record may be referred to again, the refusal.
   private var parentsAgain: [Name: Int] = [:]
   /// For each table with a record in ``referredAgain``, the refusal.
   private var referredTables: [Name: Int] = [:]
-  /// The records whose insert leaves.
+  /// The records with a leaving insert.
   private var unborn: Set<RecordKey> = []
 
-  /// - Parameter refused: for each refusal, the places of the refused operation, and of others that
-  ///   it was merged with.
+  /// - Parameter refused: for each refusal, the places of the refused operation, and of others
+  ///   merged with it.
   init(refused: [[Int64]]) {
     for (refusal, places) in refused.enumerated() {
       for place in places where leaving[place] == nil { leaving[place] = refusal }
     }
   }
 
-  /// Shows the machine all pending operations, as often as it needs.
+  /// Shows the machine all pending operations, as often as needed.
   ///
-  /// - Parameter forEach: passes each pending operation to its argument, in order.
+  /// - Parameter forEach: passes each pending operation to the argument, in order.
   mutating func spread(over forEach: ((Operation) -> Void) throws -> Void) rethrows {
     guard !leaving.isEmpty else { return }
     var machine = self
@@ -115,7 +115,7 @@ struct RefusalSpread {
     }
   }
 
-  /// Returns the first refusal with which an operation leaves.
+  /// Returns the first refusal that removes an operation from the queue.
   private func refusal(of operation: Operation) -> Int? {
     var found = [leaving[operation.order], groups[operation.group], records[operation.key]]
     found += operation.references.map { inserts[$0] }
@@ -128,7 +128,7 @@ struct RefusalSpread {
     return found.compactMap { $0 }.min()
   }
 
-  /// Keeps a refusal that is earlier than the known one.
+  /// Stores a refusal if it is earlier than the known one.
   private static func record(_ refusal: Int, _ place: inout Int?, _ grew: inout Bool) {
     if let known = place, known <= refusal { return }
     place = refusal

@@ -5,11 +5,11 @@ enum RowEffect: Sendable, Equatable {
   case none
   case delete
   /// Columns to set. With `isWhole` the change has the whole record: other columns return to their
-  /// defaults, except for `kept`. An existing row keeps its pending values of `kept`; a new row
+  /// defaults, except for `kept`. An existing row keeps the pending values of `kept`; a new row
   /// begins with them.
   case upsert([ColumnState], isWhole: Bool, kept: [Column])
 
-  /// Whether it sets columns.
+  /// True if it sets columns.
   var isWrite: Bool {
     if case .upsert = self { true } else { false }
   }
@@ -19,7 +19,7 @@ enum RowEffect: Sendable, Equatable {
 /// §5, §6). So the user sees the server's decision at once.
 enum RemoteChange {
   /// Returns the effect of a change on the row. `pending` is in the order of recording, and has
-  /// only operations whose effect is not in `state` yet.
+  /// only operations without an effect in `state` yet.
   static func effect(
     of state: RecordState, pending: [SyncOperation], device: DeviceID, rules: TableRules = .standard
   ) -> RowEffect {
@@ -58,7 +58,7 @@ struct OwnWrites {
   var inserted: Stamp?
   var deleted: Stamp?
   var endsDeleted = false
-  /// The last value of each column, and the time of its write.
+  /// The last value of each column, and the time of the write.
   private(set) var columns: [Name: (stamp: Stamp, value: Value)] = [:]
 
   /// The values, by column name.
@@ -73,7 +73,7 @@ struct OwnWrites {
       case .insert:
         inserted = inserted.map { max($0, stamp) } ?? stamp
         endsDeleted = false
-      // A batch counts as its effect on this record.
+      // A batch counts as an effect on this record.
       case .update, .batch: break
       case .delete:
         deleted = stamp
@@ -91,7 +91,7 @@ struct OwnWrites {
 }
 
 extension RecordState {
-  /// Returns this partial state overlaid with a newer one, for changes that wait for the local
+  /// Returns this partial state overlaid with a newer one, for changes waiting for the local
   /// schema.
   func overlaid(with newer: RecordState) -> RecordState {
     if newer.inserted != nil || newer.deleted != nil { return newer }

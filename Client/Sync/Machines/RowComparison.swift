@@ -6,7 +6,7 @@ enum ColumnAffinity: Sendable, Equatable {
   case none
   case text
   case real
-  /// The affinities INTEGER and NUMERIC, which store alike.
+  /// The affinities INTEGER and NUMERIC; they store alike.
   case numeric
 
   /// Derives the affinity from the declared type, as SQLite does.
@@ -25,14 +25,14 @@ enum ColumnAffinity: Sendable, Equatable {
     }
   }
 
-  /// Whether a column of this affinity has `stored` after `value` is written to it.
+  /// Returns true if a column of this affinity has `stored` after `value` is written to it.
   func shows(_ stored: Value, for value: Value) -> Bool {
     if stored == value { return true }
     switch (self, value, stored) {
     case (.text, .integer(let integer), .text(let text)): return text == String(integer)
     case (.text, .real(let real), .text(let text)): return Self.isAbout(real, text)
     case (.real, .integer(let integer), .real(let real)): return Double(integer) == real
-    // A whole real is stored as an integer there, which has no −0.0.
+    // A whole real is stored as an integer there; an integer has no −0.0.
     case (.real, .real(let real), .real(let shown)): return real == 0 && shown == 0
     case (.numeric, .real(let real), .integer(let integer)): return Double(integer) == real
     case (.real, .text(let text), .real(let real)), (.numeric, .text(let text), .real(let real)):
@@ -43,7 +43,7 @@ enum ColumnAffinity: Sendable, Equatable {
     }
   }
 
-  /// Whether a text is a number as SQLite writes it, with fifteen digits.
+  /// Returns true if a text is a number as SQLite writes it, with fifteen digits.
   private static func isAbout(_ real: Double, _ text: String) -> Bool {
     guard let shown = number(text) else { return false }
     return abs(shown - real) <= abs(real) * 1e-14
@@ -54,29 +54,29 @@ enum ColumnAffinity: Sendable, Equatable {
   }
 }
 
-/// The value of a column in a row that was inserted without it.
+/// The value of a column in a row inserted without it.
 enum ColumnDefault: Sendable, Equatable {
   case null
   case constant(Value)
-  /// The value of an expression, which differs each time.
+  /// The value of an expression, different each time.
   case varying
 }
 
 /// Compares a row here with the server's version of the record. These are not differences:
 ///
-/// - a column that the table here lacks,
-/// - a column that the server lacks and that has its local default,
-/// - a value that the column's declared type converted from the server's.
+/// - a column missing from the table here,
+/// - a column missing on the server, with the local default here,
+/// - a value converted from the server's by the column's declared type.
 struct RowComparison: Sendable {
   struct ColumnRule: Sendable {
     let affinity: ColumnAffinity
     let defaultValue: ColumnDefault
   }
 
-  /// The rules of the columns that the table has here, by name.
+  /// The rules of the table's local columns, by name.
   let rules: [Name: ColumnRule]
 
-  /// Returns the columns that differ, ordered by the bytes of their names.
+  /// Returns the differing columns, ordered by the bytes of their names.
   func differing(here: [Column], there: [ColumnState]) -> [ColumnDifference] {
     var found: [ColumnDifference] = []
     for column in here {
@@ -94,7 +94,7 @@ struct RowComparison: Sendable {
     return found.sorted { $0.column < $1.column }
   }
 
-  /// Whether a column has NULL or its constant default, as if nobody had written it.
+  /// Returns true if a column has NULL or a constant default, as if nobody had written it.
   func isEmpty(_ value: Value, in column: Name) -> Bool {
     if value == .null { return true }
     guard let rule = rules[column], case .constant = rule.defaultValue else { return false }
@@ -117,7 +117,7 @@ struct RowComparison: Sendable {
   }
 }
 
-/// A record's deferred changes laid over its row: the record as this device has received it.
+/// A record's deferred changes laid over the row: the record as received by this device.
 enum KeptOverlay {
   /// Returns the record as this device has received it.
   ///

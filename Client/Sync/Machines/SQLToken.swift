@@ -16,7 +16,7 @@ struct SQLToken {
     return String(decoding: bytes, as: UTF8.self).uppercasedASCII
   }
 
-  /// The name that the token is, folded.
+  /// The token as a name, folded.
   var name: Name {
     guard let mark = bytes.first, !Self.isWord(mark) else {
       return Name(String(decoding: bytes, as: UTF8.self)).folded

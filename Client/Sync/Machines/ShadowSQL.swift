@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// The statement that creates a table or an index again under another name; pure. All else stays, byte for
-/// byte: the copy stores its rows as the original does.
+/// The statement to create a table or an index again under another name; pure. All else stays, byte
+/// for byte: the copy stores rows as the original does.
 ///
 /// ```swift
 /// ShadowSQL("CREATE TABLE t(a REFERENCES t(b), b)").table("t", as: "s", parents: ["t": "s"])
@@ -11,14 +11,14 @@ struct ShadowSQL {
   private let bytes: [UInt8]
   private let tokens: [SQLToken]
 
-  /// - Parameter sql: the statement as SQLite keeps it in its schema.
+  /// - Parameter sql: the statement as kept in SQLite's schema.
   init(_ sql: String) {
     bytes = Array(sql.utf8)
     tokens = SQLToken.all(in: bytes)
   }
 
-  /// Returns the statement of a copy of a table; `nil` if a foreign key refers to a table without a copy, or
-  /// the statement is another one.
+  /// Returns the statement of a copy of a table; `nil` if a foreign key refers to a table without a
+  /// copy, or the statement is another one.
   ///
   /// - Parameter parents: the names of the copies, by the folded names of their tables.
   func table(_ local: Name, as copy: Name, parents: [Name: Name]) -> String? {

@@ -1,8 +1,8 @@
 /// The pauses of a watcher's two halves, the live connection and the syncs, after failures.
 ///
-/// Both talk to one server. If the live connection opens, a sync that waits retries at once. The reverse does
-/// not hold: a proxy may end or refuse event streams alone. So the pauses of the live connection grow until
-/// one connection has lived for a while. Meanwhile the watcher polls.
+/// Both use one server. If the live connection opens, a waiting sync retries at once. The reverse
+/// does not hold: a proxy may end or refuse event streams alone. So the pauses of the live
+/// connection grow until one connection has lived for a while. Meanwhile the watcher polls.
 struct SharedBackOff {
   /// A half of a watcher.
   enum Half: Sendable, CaseIterable {
@@ -13,22 +13,22 @@ struct SharedBackOff {
   private var failures: [Half: Int] = [:]
   private var waiting: Set<Half> = []
 
-  /// Notes that a half failed or ended, and has to wait. Returns the number of its failures in a row.
+  /// Records that a half failed or ended, and must wait. Returns the number of failures in a row.
   mutating func fail(_ half: Half) -> Int {
     failures[half, default: 0] += 1
     waiting.insert(half)
     return failures[half, default: 1]
   }
 
-  /// Notes that a half's pause is over.
+  /// Records the end of a half's pause.
   mutating func resume(_ half: Half) { waiting.remove(half) }
 
-  /// Notes that a sync succeeded.
+  /// Records a successful sync.
   mutating func succeed() { failures[.sync] = nil }
 
-  /// Notes that the live connection works. Returns the half whose pause ends with that.
+  /// Records a working live connection. Returns the half with a pause that ends now.
   mutating func open() -> Half? { waiting.remove(.sync) }
 
-  /// Notes that the live connection has lived long enough to be trusted.
+  /// Records that the live connection has lived long enough to be trusted.
   mutating func live() { failures[.connection] = nil }
 }

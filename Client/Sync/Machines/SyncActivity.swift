@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The present work of a replica's syncs, and the reasons for which the user is needed.
+/// The present work of a replica's syncs, and the reasons to involve the user.
 ///
 /// ```swift
 /// for await activity in replica.activity() {
@@ -10,9 +10,9 @@ import FerryProtocol
 public struct SyncActivity: Sendable, Equatable {
   /// The work of a sync.
   public enum Phase: Sendable, Equatable {
-    /// This program has not synced yet, or its last sync left work for the next one.
+    /// This program has not synced yet, or the last sync left work for the next one.
     case idle
-    /// A sync is under way; `nil` before its first progress.
+    /// A sync is under way; `nil` before the first progress.
     case syncing(SyncProgress?)
     /// The last sync left nothing behind; when it ended, milliseconds since 1970.
     case upToDate(since: Int64)
@@ -22,7 +22,7 @@ public struct SyncActivity: Sendable, Equatable {
     case failed(String)
   }
 
-  /// A reason for which the user is needed.
+  /// A reason to involve the user.
   public enum Need: String, Sendable, CaseIterable {
     /// Conflicts wait for a decision; see ``Replica/conflicts(limit:openOnly:)``.
     case conflicts
@@ -40,29 +40,29 @@ public struct SyncActivity: Sendable, Equatable {
 
   /// The present phase.
   public private(set) var phase = Phase.idle
-  /// The reasons for which the user is needed, as of the last sync.
+  /// The reasons to involve the user, as of the last sync.
   public private(set) var needs: Set<Need> = []
   /// The phase before the present sync.
   private var rest = Phase.idle
 
   init() {}
 
-  /// A sync begins.
+  /// Begins a sync.
   mutating func begin() {
     if case .syncing = phase { return }
     rest = phase
     phase = .syncing(nil)
   }
 
-  /// A sync progresses.
+  /// Updates the progress of a sync.
   mutating func advance(_ progress: SyncProgress) {
     if case .syncing = phase { phase = .syncing(progress) }
   }
 
-  /// A sync ends.
+  /// Ends a sync.
   ///
   /// - Parameters:
-  ///   - needs: the reasons that the file shows.
+  ///   - needs: the reasons found in the file.
   ///   - now: milliseconds since 1970.
   mutating func end(_ report: SyncReport, needs: Set<Need>, now: Int64) {
     let isDone = report.left == 0 && report.unreconciled == 0 && report.buffered == 0
@@ -70,7 +70,7 @@ public struct SyncActivity: Sendable, Equatable {
     self.needs = needs
   }
 
-  /// A sync fails.
+  /// Ends a sync with a failure.
   mutating func fail(_ error: ReplicaError) {
     if error.isStop {
       phase = rest
@@ -80,7 +80,7 @@ public struct SyncActivity: Sendable, Equatable {
     if let need = Self.need(error) { needs.insert(need) }
   }
 
-  /// Notes the reasons that the file shows before the first sync.
+  /// Adds the reasons found in the file before the first sync.
   mutating func add(_ needs: Set<Need>) { self.needs.formUnion(needs) }
 
   private static func need(_ error: ReplicaError) -> Need? {

@@ -1,19 +1,19 @@
 import FerryProtocol
 
-/// The state of a replica's sync with its space.
+/// The state of a replica's sync with the space.
 struct SyncState: Sendable, Equatable {
   var epoch: Epoch?
   /// The cursor: everything up to here is applied.
   var applied: SequenceNumber
   /// Past ``applied`` while pages are staged.
   var received: SequenceNumber
-  /// The newest place that the server reported.
+  /// The newest place reported by the server.
   var head: SequenceNumber
   /// The server's clock minus this device's, in milliseconds.
   var clockOffset: Int64
   var lastSync: Int64?
   var anchor: Cursor.Anchor?
-  /// The current pull from the start that replaces the rows here, if there is one.
+  /// The current pull from the start to replace the rows here, if there is one.
   var replacement: Replacement?
   /// The head at the beginning of the newest list from the start with several pages.
   var began: SequenceNumber?

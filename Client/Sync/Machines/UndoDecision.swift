@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Decides how one of this device's own operations is undone. Values that nothing has changed since
-/// become the former values again.
+/// Decides how one of this device's own operations is undone. Values unchanged since become the
+/// former values again.
 ///
 /// A pure machine: the replica's file loads the row once, and executes the decision.
 enum UndoDecision: Equatable {
@@ -18,8 +18,8 @@ enum UndoDecision: Equatable {
   /// Nothing: the replica has no former values of a batch.
   case batch
 
-  /// - Parameter row: the present values of the operation's columns, without columns that the table
-  ///   lacks; `nil` if there is no row.
+  /// - Parameter row: the present values of the operation's columns, without columns missing from
+  ///   the table; `nil` if there is no row.
   init(_ own: OwnOperation, on row: [Column]?) {
     let operation = own.operation
     switch operation.kind {
@@ -42,7 +42,7 @@ enum UndoDecision: Equatable {
     }
   }
 
-  /// Returns a column with its former value if it still has the operation's value.
+  /// Returns a column with the former value if it still has the operation's value.
   private static func former(
     _ column: Column, of own: OwnOperation, on row: [Column]
   ) -> Column? {

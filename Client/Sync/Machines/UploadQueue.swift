@@ -3,10 +3,10 @@ import FerryProtocol
 /// Decides which operations of upload-only tables leave the queue after a failure, and which return
 /// to it (SPEC.md §17).
 ///
-/// A transaction stays whole. If it also wrote to another table, it is retried by itself, as that
-/// table's operations are. Later operations on a record with a failed one wait with it.
+/// A transaction stays whole. If it also wrote to another table, it is retried by itself, as
+/// operations of the other table are. Later operations on a record with a failed one wait with it.
 ///
-/// A pure machine over operations in the order of their places, which the replica's file loads once.
+/// A pure machine over operations in the order of their places; the replica's file loads them once.
 struct UploadQueue {
   /// An operation, as far as it matters here.
   struct Operation: Equatable {
@@ -27,8 +27,8 @@ struct UploadQueue {
   /// them failed.
   ///
   /// - Parameters:
-  ///   - orders: the places that the sync has reached and the server has not confirmed.
-  ///   - tables: the upload-only tables whose operations wait for the user.
+  ///   - orders: the places reached by the sync and not confirmed by the server.
+  ///   - tables: the upload-only tables with operations that wait for the user.
   func failed(in orders: ClosedRange<Int64>, of tables: Set<Name>) -> [Int64] {
     let whole = transactions(onlyOf: tables)
     return operations.filter { orders.contains($0.order) && whole.contains($0.group) }
@@ -58,7 +58,7 @@ struct UploadQueue {
     return operations.filter { waiting.contains($0.group) }.map(\.order)
   }
 
-  /// Returns the places of operations that return to the queue with those that satisfy a condition:
+  /// Returns the places of operations that return to the queue with those chosen by a condition:
   /// the rest of their transactions, other operations on the same records, and so on.
   func returning(where isChosen: (Operation) -> Bool) -> [Int64] {
     let records = Dictionary(grouping: operations, by: \.key)
@@ -72,7 +72,7 @@ struct UploadQueue {
     return chosen.sorted()
   }
 
-  /// Returns the transactions that wrote only to these tables.
+  /// Returns the transactions with writes only to these tables.
   private func transactions(onlyOf tables: Set<Name>) -> Set<Int64> {
     Set(operations.map(\.group)).subtracting(
       operations.lazy.filter { !tables.contains($0.key.table) }.map(\.group))

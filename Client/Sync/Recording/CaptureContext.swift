@@ -11,7 +11,7 @@ final class CaptureContext {
   struct Group: Equatable {
     let number: Int64
     let base: SequenceNumber
-    /// Whether an operation's place has to be computed. Otherwise SQLite's next number is right.
+    /// True if an operation's place must be computed. Otherwise SQLite's next number is right.
     var isPlaceComputed: Bool
     var operations = 0
     var bytes = 0
@@ -23,7 +23,7 @@ final class CaptureContext {
     let base: SequenceNumber
     let clock: HybridTimestamp
     let offset: Int64
-    /// Whether the newest operations were removed: their places must not be given to others.
+    /// True if the newest operations were removed: their places must not be given to others.
     let hasRemovedNewest: Bool
   }
 
@@ -31,10 +31,10 @@ final class CaptureContext {
   enum Mode: Equatable {
     /// The user's own data: all of it is recorded.
     case recording
-    /// A remote change to one record. Only rows that the schema deletes along with it (foreign keys
-    /// with ON DELETE CASCADE) are recorded: the others do not know of these deletes.
+    /// A remote change to one record. Only rows deleted along with it by the schema (foreign keys
+    /// with ON DELETE CASCADE) are recorded: other devices do not know of these deletes.
     case applying
-    /// Rows that a server lost, recorded as older than all real writes to them.
+    /// Rows lost by a server, recorded as older than all real writes to them.
     case rescuing
     /// The effect of a batch on one record; the batch itself is the recorded operation. Other
     /// changes along with it, by foreign keys or by the user's triggers, are recorded.
@@ -42,32 +42,32 @@ final class CaptureContext {
   }
 
   var mode: Mode = .recording
-  /// Whether nothing is recorded, since a step of a migration runs.
+  /// True if nothing is recorded, since a step of a migration runs.
   var isSuspended = false
-  /// Whether the remote change being applied is a delete.
+  /// True if the remote change being applied is a delete.
   private(set) var isDeleting = false
   /// The record of the current remote change.
   private(set) var appliedRecord = RecordKey(table: "", record: "")
-  /// Whether that record's row is temporarily out of its table.
+  /// True if the record's row is temporarily out of the table.
   var isTakingAside = false
-  /// How far the device has seen rows that go with that record; `nil` outside of a pull list.
+  /// How far the device has seen rows that go with the record; `nil` outside of a pull list.
   var seen: SeenRows?
   /// The integers that the records of the pull list contain; empty outside of a pull list.
   var wished = WishedNumbers()
-  /// Whether that record has its new values; triggers make all later writes.
+  /// True if the record has the new values; triggers make all later writes.
   var isApplied = false
-  /// Whether the current write is a batch's own.
+  /// True if the current write is a batch's own.
   var isBatched = false
   /// How long ago the present write was made elsewhere, in milliseconds; 0 for one of now.
   var age: Int64 = 0
-  /// The number of transactions of the connection that were rolled back.
+  /// The number of rolled back transactions of the connection.
   var rollbacks = 0
   /// Throws the reason why this connection cannot record a change now; for connections of other
   /// libraries.
   var admission: (() throws -> Void)?
-  /// The file's transaction under way, which all of its spaces share.
+  /// The file's transaction under way, shared by all spaces.
   var fileTransaction = FileTransaction()
-  /// Whether another space of the file applies a change that is no delete.
+  /// True if another space of the file applies a change other than a delete.
   var isOtherApplying: () -> Bool = { false }
   private(set) var clock = HybridClock()
   private var group: Group?
@@ -90,10 +90,10 @@ final class CaptureContext {
     isApplied = false
   }
 
-  /// Whether a remote change that is no delete is being applied.
+  /// True while a remote change other than a delete is applied.
   var isApplyingValues: Bool { mode == .applying && !isDeleting }
 
-  /// Moves the clock past `time`, so that later operations are newer.
+  /// Moves the clock past `time`, so later operations are newer.
   func observe(_ time: HybridTimestamp) { clock.observe(time) }
 
   // MARK: The row
@@ -101,7 +101,7 @@ final class CaptureContext {
   /// The parts before the row's last one, if one operation is too small for the row.
   var fullParts: [CapturedRow.Part] { row.fullParts }
 
-  /// Passes the JSON of the row, or of its last part, to `body`.
+  /// Passes the JSON of the row, or of the last part, to `body`.
   func withRow(_ body: (UnsafeBufferPointer<UInt8>) -> Void) { row.end(body) }
 
   /// Passes the former values of the row's columns to `body`, if there are any.
@@ -151,8 +151,8 @@ final class CaptureContext {
   /// Returns the name of the user's transaction under way in the states of numbers (``NumberedRecord``).
   func transactionMark() -> Int64 { fileTransaction.mark(random) }
 
-  /// Returns the identifier of a new record of a mapped table. It has the record's number, so that other
-  /// devices may use the same one.
+  /// Returns the identifier of a new record of a mapped table. It contains the record's number, so
+  /// other devices may use the same one.
   func newRecord(_ number: Int64) -> String {
     let now = corrected(wallClock())
     guard number > 0, let short = UInt32(exactly: number) else {
@@ -161,23 +161,23 @@ final class CaptureContext {
     return UniqueID(milliseconds: now, random: random(), number: short).description
   }
 
-  /// Notes that operations are removed during the group.
+  /// Records that operations are removed during the group.
   func operationsAreRemoved() { group?.isPlaceComputed = true }
 
   /// Ends the group of a cascade. A pull's deletes along with a parent are not a transaction of the
-  /// user's. Each row is deleted for its own reason, so that a rejected one affects no other.
+  /// user's. Each row is deleted for a separate reason, so a rejected one affects no other.
   func endCascade() {
     if mode == .applying { group = nil }
   }
 
-  /// Adds the collected row of a table to the current group. Returns the reason if that is
+  /// Adds the collected row of a table to the current group. Returns the reason if this is
   /// impossible.
   func admitRow(of table: UnsafeRawBufferPointer) -> CaptureRefusal? {
     if let fault = row.sizeFault { return CaptureRefusal("ferry: \(fault)") }
     return admit(operations: row.partCount, bytes: row.byteCount, table: table)
   }
 
-  /// Adds operations to the current group. Returns the reason if that is impossible.
+  /// Adds operations to the current group. Returns the reason if this is impossible.
   func admit(
     operations: Int, bytes: Int, table: UnsafeRawBufferPointer? = nil
   ) -> CaptureRefusal? {
@@ -192,10 +192,10 @@ final class CaptureContext {
     return group.bytes > limits.transactionBytes ? tooManyBytes(remedy(table)) : nil
   }
 
-  /// The bytes of an operation beside its values.
+  /// The bytes of an operation beside the values.
   private static let operationBytes = 256
 
-  /// Whether the collected row has to begin another group. Rows outside of a user's transaction are
+  /// True if the collected row must begin another group. Rows outside of a user's transaction are
   /// divided by size.
   var isRowBeyondGroup: Bool {
     guard let group else { return false }
@@ -220,10 +220,10 @@ final class CaptureContext {
         + "\(Self.operationBytes) bytes a record beside its values; \(remedy)")
   }
 
-  /// The next step after a transaction that is too large. A batch replaces updates and deletes of
-  /// many records, and no inserts.
+  /// Returns the next step after a transaction over the size limit. A batch replaces updates and
+  /// deletes of many records, and no inserts.
   ///
-  /// - Parameter table: the table of the row that is too much.
+  /// - Parameter table: the table of the first row over the limit.
   private func remedy(_ table: UnsafeRawBufferPointer?) -> String {
     guard row.mayBeBatch else { return Self.smaller }
     let batch =
@@ -242,7 +242,7 @@ final class CaptureContext {
   /// Ends the group; the next recorded operation begins a new one.
   func endGroup() { group = nil }
 
-  /// Notes that SQLite has ended the transaction.
+  /// Records the end of the transaction in SQLite.
   func transactionEnded(isCommitted: Bool) {
     if !isCommitted { rollbacks += 1 }
     endTransaction()

@@ -2,7 +2,7 @@ import FerryProtocol
 import FerrySQLite
 
 extension CaptureContext {
-  /// Registers the functions that the triggers call, and observes the connection's transactions.
+  /// Registers the functions for the triggers, and observes the connection's transactions.
   func install(on connection: SQLiteConnection) throws {
     connection.onTransactionEnd { [unowned self] in transactionEnded(isCommitted: $0) }
     let recorder = try installRecording(on: connection)
@@ -15,10 +15,10 @@ extension CaptureContext {
     try installGroupFunctions(on: connection, recorder)
   }
 
-  /// Registers the functions that the triggers of tracked tables call. The caller reports the ends of
+  /// Registers the functions for the triggers of tracked tables. The caller reports the ends of
   /// transactions.
   ///
-  /// - Parameter callers: the schemas whose triggers may call them.
+  /// - Parameter callers: the schemas with triggers that may call them.
   @discardableResult
   func installRecording(
     on connection: SQLiteConnection, callers: SQLiteFunctionCallers = .trusted
@@ -70,9 +70,9 @@ extension CaptureContext {
     }
   }
 
-  /// Collects a row, or a part of it, and records the row after its last part. Returns 0.
+  /// Collects a row, or a part of it, and records the row after the last part. Returns 0.
   ///
-  /// - Parameter isExisting: whether the row is older than the tracking of its table. Then its
+  /// - Parameter isExisting: true if the row is older than the tracking of the table. Then the
   ///   author had seen no change from the server.
   private func record(
     _ kind: OperationKind, isExisting: Bool = false, _ arguments: SQLiteArguments,
@@ -96,10 +96,10 @@ extension CaptureContext {
     }
   }
 
-  /// Collects a row or a difference. Returns whether there is a change to record.
+  /// Collects a row or a difference. Returns true if there is a change to record.
   ///
-  /// The arguments are part, table and key. Then each column has its JSON name and one value (a
-  /// row), or the old and the new one (a difference).
+  /// The arguments are part, table and key. Then each column has a JSON name and one value (a row),
+  /// or the old and the new one (a difference).
   private func collect(
     _ arguments: SQLiteArguments, _ kind: OperationKind, _ recorder: OperationRecorder
   ) -> Result<Bool, CaptureRefusal> {
@@ -157,13 +157,13 @@ extension CaptureContext {
     return nil
   }
 
-  /// Whether a row is deleted along with the record of a remote delete.
+  /// Returns true if a row is deleted along with the record of a remote delete.
   private func isCascade(_ arguments: SQLiteArguments) -> Bool {
     isDeleting && !isAppliedRecord(arguments, table: 1)
   }
 
-  /// Whether a write is a batch's own: the first write to its record. The first part of a wide row
-  /// decides.
+  /// Returns true if a write is a batch's own: the first write to the record. The first part of a
+  /// wide row decides.
   private func isOfBatch(_ arguments: SQLiteArguments) -> Bool {
     if arguments.int64(0) & CapturedPart.first != 0 {
       isBatched = !isApplied && isAppliedRecord(arguments, table: 1)
@@ -172,16 +172,16 @@ extension CaptureContext {
     return isBatched
   }
 
-  /// Whether a user's trigger makes a write while a remote change is applied. Deletes by foreign
-  /// keys along with a remote delete do not count.
+  /// Returns true if a user's trigger makes a write while a remote change is applied. Deletes by
+  /// foreign keys along with a remote delete do not count.
   private func isNested(_ arguments: SQLiteArguments) -> Bool {
-    // The origin has recorded what its triggers wrote to this space's tables.
+    // The origin has recorded its triggers' writes to this space's tables.
     guard mode == .applying else { return isOtherApplying() }
     guard !isDeleting else { return false }
     return isApplied || !isAppliedRecord(arguments, table: 0)
   }
 
-  /// Whether the arguments, table and key from `table` on, name the record being applied.
+  /// Returns true if the arguments, table and key from `table` on, name the record being applied.
   private func isAppliedRecord(_ arguments: SQLiteArguments, table: Int) -> Bool {
     appliedRecord.table.isEqual(to: UnsafeRawBufferPointer(arguments.textBytes(table)))
       && appliedRecord.record.isEqual(to: UnsafeRawBufferPointer(arguments.textBytes(table + 1)))

@@ -2,32 +2,32 @@ import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 
-/// The triggers that record the changes of a user's transaction to a tracked table (SPEC.md §4).
+/// The triggers to record the changes of a user's transaction to a tracked table (SPEC.md §4).
 ///
-/// They call functions that only this library registers. So a write from any other connection fails
+/// They call functions registered only by this library. So a write from any other connection fails
 /// ("no such function: ferry_records") instead of being unrecorded, unless ``HostRecording`` has
-/// registered them there. The functions themselves write
-/// to `ferry_operations`, which keeps the triggers short. Every connection that opens the file parses
-/// the triggers, and every statement that writes to the table compiles them.
+/// registered them there. The functions themselves write to `ferry_operations`, so the triggers
+/// stay short. Every connection to the file parses the triggers, and every statement with a write
+/// to the table compiles them.
 enum CaptureTriggers {
   /// The version of the triggers' text; raised when it changes.
   static let version = 8
   /// SQLite allows 127 arguments for a function; a row with more columns is captured in parts.
   private static let argumentsMax = 120
 
-  /// Returns the statements that create the triggers of one table.
+  /// Returns the statements to create the triggers of one table.
   ///
   /// - Parameters:
   ///   - space: the names of the space's ledger.
-  ///   - isGuarded: whether the user's triggers must not write to the table while remote changes are
-  ///     applied.
+  ///   - isGuarded: true if the user's triggers must not write to the table while remote changes
+  ///     are applied.
   static func statements(
     for table: TableSchema, _ rules: TableRules, in space: SQLNamespace, isGuarded: Bool
   ) -> [String] {
     // The rekey trigger records a changed key as a delete and an insert.
     let isSame = table.keyList.map { "OLD.\($0) IS NEW.\($0)" }.joined(separator: " AND ")
     let stays = table.own(table.own(isSame, in: "OLD"), in: "NEW")
-    // A remote change costs no arguments. Guards and numbers of rows have to learn of it, though.
+    // A remote change costs no arguments. Guards and numbers of rows still need it.
     let hasNumbers =
       table.identity == .mapped || table.keys.contains { $0.numbers != nil }
       || table.columns.contains { $0.numbers != nil }
@@ -41,15 +41,15 @@ enum CaptureTriggers {
     ] + (isGuarded ? guards(table, space) : []) + limits(table, space)
   }
 
-  /// Returns a condition that is evaluated for rows of the space only.
+  /// Returns a condition, evaluated for rows of the space only.
   private static func ownRow(
     _ table: TableSchema, _ side: String, _ condition: String
   ) -> String {
     table.share.map { "\($0.isOwn(side)) AND \(condition)" } ?? condition
   }
 
-  /// Returns the condition that records a deleted row. A number is released with its row, whichever space the
-  /// row belonged to.
+  /// Returns the condition that records a deleted row. A number is released with the row, in any
+  /// space.
   private static func deletedRow(_ table: TableSchema) -> String {
     guard let share = table.share, let released = released(table) else {
       return ownRow(table, "OLD", deleted(table))
@@ -57,13 +57,13 @@ enum CaptureTriggers {
     return "CASE WHEN \(share.isOwn("OLD")) THEN \(deleted(table)) ELSE \(released) IS 0 END"
   }
 
-  /// Returns the call that releases a row's number; `nil` if the table's rows have none.
+  /// Returns the call to release a row's number; `nil` if the table's rows have none.
   private static func released(_ table: TableSchema) -> String? {
     table.identity == .mapped ? table.recorded("OLD", by: "ferry_deleted") : nil
   }
 
-  /// Returns the triggers that reject remote changes of rows that belong to another space: a member of
-  /// one space must not change them.
+  /// Returns the triggers that reject remote changes of rows of another space: a member of one
+  /// space must not change them.
   private static func limits(_ table: TableSchema, _ space: SQLNamespace) -> [String] {
     guard let share = table.share else { return [] }
     let sides = [("insert", ["NEW"]), ("update", ["OLD", "NEW"])]
@@ -115,16 +115,16 @@ enum CaptureTriggers {
     "ferry_nested(\(quoted(literal: table.name.text)), \(table.record(of: side)))"
   }
 
-  /// Returns the statement that records one existing row of a table as an insert; its key is the
-  /// parameter. Its base is 0: the author had seen no change from the server. So a value that the
-  /// row overrules is kept as a conflict.
+  /// Returns the statement to record one existing row of a table as an insert; the key is the
+  /// parameter. The base is 0: the author had seen no change from the server. So a value overruled
+  /// by the row is kept as a conflict.
   ///
-  /// - Parameter counters: columns whose integers are recorded as 0.
+  /// - Parameter counters: columns with integers to record as 0.
   static func recordExisting(_ table: TableSchema, counters: [Name] = []) -> String {
     recordRow(table, by: "ferry_existing", counters: counters)
   }
 
-  /// Returns the statement that records one row of a table as an insert of now; its key is the
+  /// Returns the statement to record one row of a table as an insert of now; the key is the
   /// parameter.
   static func recordRow(
     _ table: TableSchema, by function: String = "ferry_insert", counters: [Name] = []
@@ -134,9 +134,8 @@ enum CaptureTriggers {
     return "SELECT \(recorded) FROM \(name) WHERE \(table.has(record: "?1", in: name))"
   }
 
-  /// Returns the statement that records differences of one row from the server's values as an
-  /// update. Its parameters are those values, in the table's order of columns, and then the row's
-  /// key.
+  /// Returns the statement to record differences of one row from the server's values as an update.
+  /// The parameters are those values, in the table's order of columns, and then the row's key.
   static func recordDifference(
     _ table: TableSchema, _ rules: TableRules, of columns: Set<Name>
   ) -> String {
@@ -151,8 +150,9 @@ enum CaptureTriggers {
       + "WHERE \(table.has(record: "?\(narrowed.columns.count + 1)", in: name))"
   }
 
-  /// Returns a trigger whose condition records the row and returns 0. Its body could abort the
-  /// statement, so SQLite keeps the data to undo the statement, also if the function fails.
+  /// Returns a trigger with a condition that records the row and returns 0. The trigger's body
+  /// could abort the statement, so SQLite keeps the data to undo the statement, also if the
+  /// function fails.
   private static func trigger(
     _ kind: String, _ table: TableSchema, _ space: SQLNamespace, when: String
   ) -> String {
@@ -169,13 +169,13 @@ enum CaptureTriggers {
     var columns = table.keyList
     var (before, after) = (deleted(table), inserted(table))
     if let share = table.share {
-      // A row that moves to another space is deleted in this one, and inserted there.
+      // A row moved to another space is deleted in this one, and inserted there.
       differs += " OR \(share.isOwn("OLD")) <> \(share.isOwn("NEW"))"
       columns.append(quoted(share.column))
       let isMoved = table.keyList.map { "OLD.\($0) IS NOT NEW.\($0)" }.joined(separator: " OR ")
       let rest = released(table).map { " WHEN \(isMoved) THEN \($0)" } ?? ""
       if let released = released(table) {
-        // A row that only moves to another space keeps its number and its record.
+        // A row only moved to another space keeps the number and the record.
         let kept = table.recorded("OLD")
         before = row(
           "ferry_delete", table, "OLD", record: "iif(\(isMoved), \(released), \(kept))")
@@ -199,8 +199,8 @@ enum CaptureTriggers {
     row("ferry_delete", table, "OLD", record: table.recorded("OLD", by: "ferry_deleted"))
   }
 
-  /// Returns `ferry_insert(part, table, key, '"name":', value, …)`, which records a row's values as
-  /// JSON.
+  /// Returns `ferry_insert(part, table, key, '"name":', value, …)`, a call to record a row's values
+  /// as JSON.
   private static func row(
     _ function: String, _ table: TableSchema, _ side: String, record: String, counters: [Name] = []
   ) -> String {
@@ -214,8 +214,8 @@ enum CaptureTriggers {
     }
   }
 
-  /// Returns `ferry_update(part, table, key, '"name":', old, new, …)`, which records only the
-  /// changes. The name of a column that is more than a value begins with its mark.
+  /// Returns `ferry_update(part, table, key, '"name":', old, new, …)`, a call to record only the
+  /// changes. The name of a column that is more than a value begins with a mark.
   private static func difference(_ table: TableSchema, _ rules: TableRules) -> String {
     calls("ferry_update", table, table.recorded("NEW")) { column in
       [
@@ -253,20 +253,20 @@ enum CaptureTriggers {
   }
 }
 
-/// The part of a row that a function receives; for a row with few columns, both.
+/// The part of a row passed to a function; for a row with few columns, both.
 enum CapturedPart {
   static let first: Int64 = 1
   /// The last part: the collected row is recorded.
   static let last: Int64 = 2
 }
 
-/// The way in which an update of a column is recorded.
+/// How an update of a column is recorded.
 enum ColumnCapture {
   /// The new value.
   case value
   /// The amount added to the old value: concurrent increments add up.
   case increment
-  /// The new text, which the server merges with others by means of the old one.
+  /// The new text; the server merges it with others by means of the old one.
   case text
 
   /// The character before the column's name in triggers and marks.
@@ -280,7 +280,7 @@ enum ColumnCapture {
 }
 
 extension TableSchema.ColumnInfo {
-  /// Returns the way in which updates are recorded under the space's rules.
+  /// Returns how updates are recorded under the space's rules.
   func capture(_ rules: TableRules) -> ColumnCapture {
     switch rules.policy(of: name) {
     case .counter: .increment

@@ -1,8 +1,8 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The JSON of one row while its columns are collected: its values, its former values, and the
-/// names of columns that are more than values. The next row reuses the memory.
+/// The JSON of one row while the columns are collected: values, former values, and the names of
+/// columns that are more than values. The next row reuses the memory.
 struct CapturedRow {
   /// Memory above this is not kept for the next row.
   private static let keptBytes = 64 << 10
@@ -23,12 +23,12 @@ struct CapturedRow {
   private var marks = JSONWriter(capacity: 64)
   private var isBegun = false
   private var isEmpty = true
-  /// The bytes of former texts that travel with the operation.
+  /// The bytes of former texts sent with the operation.
   private var originalBytes = 0
-  /// Whether the row was deleted: then its values are only for display, in one operation of any
+  /// True if the row was deleted: then the values are only for display, in one operation of any
   /// size.
   private(set) var isDeleted = false
-  /// Whether a batch can have the same effect: the row is updated or deleted, and not inserted.
+  /// True if a batch can have the same effect: the row is updated or deleted, and not inserted.
   private(set) var mayBeBatch = false
   /// The approximate size of the whole row.
   private var size = RowSize()
@@ -43,7 +43,7 @@ struct CapturedRow {
   /// The number of operations for the row.
   var partCount: Int { fullParts.count + 1 }
 
-  /// The bytes so far that travel; those of a deleted row do not.
+  /// The bytes to send so far, without those of a deleted row.
   var byteCount: Int {
     guard isBegun, !isDeleted else { return 0 }
     return fullParts.reduce(json.count + originalBytes) { $0 + $1.byteCount }
@@ -73,7 +73,7 @@ struct CapturedRow {
     originalBytes = 0
   }
 
-  /// Ends a part that has no room for `bytes` more; the row continues in another one.
+  /// Ends a part without room for `bytes` more; the row continues in another one.
   private mutating func makeRoom(for bytes: Int) {
     guard !isEmpty, !isDeleted,
       json.count + originalBytes + bytes > limits.operationBytes
@@ -117,7 +117,7 @@ struct CapturedRow {
     fullParts = []
   }
 
-  /// Counts a column that an update leaves unchanged, or that is recorded in another way.
+  /// Counts a column left unchanged by an update, or recorded in another way.
   mutating func measure(
     name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, old: Int, new: Int
   ) {
@@ -125,16 +125,16 @@ struct CapturedRow {
     size.add(name.count + bytes, growth: bytes - RowSize.bytes(of: arguments, at: old))
   }
 
-  /// Counts a column that stays unchanged.
+  /// Counts an unchanged column.
   mutating func measure(
     name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, at index: Int
   ) {
     size.add(name.count + RowSize.bytes(of: arguments, at: index), growth: 0)
   }
 
-  /// Adds one column of an inserted or deleted row, given its JSON name with the colon. Returns the
-  /// reason if it cannot be recorded. Of a deleted row it omits values that cannot be kept, so that
-  /// the delete itself can always be recorded.
+  /// Adds one column of an inserted or deleted row, given the JSON name with the colon. Returns the
+  /// reason if it cannot be recorded. Of a deleted row it omits values that cannot be kept, so the
+  /// delete itself can always be recorded.
   mutating func add(
     name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, at index: Int
   ) -> String? {
@@ -169,7 +169,7 @@ struct CapturedRow {
     return nil
   }
 
-  /// Adds a column that changed. Its name may begin with the mark of a ``ColumnCapture``.
+  /// Adds a changed column. The name may begin with the mark of a ``ColumnCapture``.
   mutating func addDifference(
     name marked: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, old: Int, new: Int
   ) -> String? {
@@ -186,7 +186,7 @@ struct CapturedRow {
       json.integerValue(arguments.int64(new) &- before)
       add(mark: "+", name)
     } else {
-      // A value that is too large for a merge travels like any other value.
+      // A value too large for a merge is sent like any other value.
       let isMerged =
         mark == UInt8(ascii: "~") && arguments.type(old) == .text && arguments.type(new) == .text
         && bytes + formerBytes <= limits.operationBytes / 2
@@ -218,7 +218,7 @@ struct CapturedRow {
     marks.raw(UnsafeBufferPointer(rebasing: name[1..<(name.count - 1)]))
   }
 
-  /// Whether a value can be read back. A value from before the tracking of the table may be
+  /// Returns true if a value can be read back. A value from before the tracking of the table may be
   /// unreadable.
   private func isKeepable(_ arguments: SQLiteArguments, _ index: Int) -> Bool {
     switch arguments.type(index) {

@@ -11,7 +11,7 @@ package final class EntropyPool: Sendable {
 
   package init() {}
 
-  /// Returns a word that no earlier call returned.
+  /// Returns a word different from those of all earlier calls.
   @Sendable package func next() -> UInt64 {
     unused.withLock { unused in
       if unused.isEmpty { unused = Self.fetch() }

@@ -2,7 +2,7 @@
 final class FileTransaction {
   private var known: Int64?
 
-  /// Returns a number that no other transaction has, and that is never ``NumberedRecord/pull``.
+  /// Returns a number unique to this transaction, never ``NumberedRecord/pull``.
   func mark(_ random: () -> UInt64) -> Int64 {
     if let known { return known }
     let mark = Int64(random() >> 2) + 1

@@ -2,15 +2,15 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Writes captured rows to `ferry_operations`, during the user's statement and within its savepoint.
-/// If the statement fails, no row stays.
+/// Writes captured rows to `ferry_operations`, during the user's statement and within the
+/// statement's savepoint. If the statement fails, no row stays.
 final class OperationRecorder {
   // Unowned, since the connection owns the functions that own this.
   private unowned let connection: SQLiteConnection
   private unowned let context: CaptureContext
 
-  /// The place of the newest operation ever recorded. SQLite's AUTOINCREMENT would write to a table of
-  /// its own for each row, and users may change that table.
+  /// The place of the newest operation ever recorded. SQLite's AUTOINCREMENT would write to a
+  /// separate table for each row, and users may change that table.
   static let newestOrder = """
     max(ifnull((SELECT max(seq) FROM ferry_operations), 0), (SELECT removed_order FROM ferry_replica))
     """
@@ -22,7 +22,7 @@ final class OperationRecorder {
 
   /// Records the collected row as one operation, or as several if one is too small for it.
   ///
-  /// - Parameter isExisting: whether the row is older than the tracking of its table.
+  /// - Parameter isExisting: true if the row is older than the tracking of the table.
   /// - Throws: ``CaptureRefusal`` if the row is too large; ``SQLiteError``.
   func record(
     _ kind: OperationKind, table: UnsafeBufferPointer<UInt8>, record: UnsafeBufferPointer<UInt8>,
@@ -32,11 +32,11 @@ final class OperationRecorder {
     if isDivided && context.isRowBeyondGroup { context.endGroup() }
     let group = try context.currentGroup(start: readStart)
     let (table, record) = (UnsafeRawBufferPointer(table), UnsafeRawBufferPointer(record))
-    // All or nothing: only a trigger's statement undoes its writes.
+    // All or nothing: only a trigger's statement undoes these writes.
     if let refusal = context.admitRow(of: table) { throw refusal }
     // Deferred changes of a deleted record would restore parts of it. The server has them.
     let concurrent = kind == .delete ? try forgetKept(table, record) : 0
-    // The user asks for the last row that the user inserted.
+    // The user expects the last row inserted by the user.
     let lastRow = connection.lastInsertedRow
     let base = isExisting ? 0 : self.base(of: group, table, record)
     var row = PendingRow(
@@ -53,7 +53,7 @@ final class OperationRecorder {
     context.endCascade()
   }
 
-  /// Returns the newest sequence of a record that the author of an operation on it had seen.
+  /// Returns the newest sequence of a record seen by the author of an operation on it.
   private func base(
     of group: CaptureContext.Group, _ table: UnsafeRawBufferPointer,
     _ record: UnsafeRawBufferPointer
@@ -153,7 +153,7 @@ private struct PendingRow: SQLiteBindable {
 }
 
 extension SQLiteParameters {
-  /// Appends the text that `buffer` passes on, or NULL if it passes none.
+  /// Appends the text passed by `buffer`, or NULL if it passes none.
   fileprivate mutating func append(
     textOf buffer: ((UnsafeBufferPointer<UInt8>) -> Void) -> Void
   ) {

@@ -1,12 +1,12 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The approximate size of a row as JSON, and its growth by a statement. The result is never less
+/// The approximate size of a row as JSON, and the growth by a statement. The result is never less
 /// than the real size.
 struct RowSize {
-  /// The most bytes of a number, with its tag.
+  /// The most bytes of a number, with the tag.
   static let numberBytes = 40
-  /// The longest text that is counted as if each byte had to be escaped.
+  /// The longest text counted as if each byte had to be escaped.
   private static let shortBytes = 64
 
   private var bytes = 0
@@ -16,7 +16,7 @@ struct RowSize {
   /// Counts a column of the future row.
   ///
   /// - Parameters:
-  ///   - count: The bytes of its name and value.
+  ///   - count: The bytes of the name and the value.
   ///   - growth: The bytes more than before.
   mutating func add(_ count: Int, growth: Int) {
     bytes += count + 2
@@ -24,8 +24,8 @@ struct RowSize {
     self.growth += growth
   }
 
-  /// Returns the reason why the row cannot be written, or `nil`. A row that is too large already
-  /// may become smaller.
+  /// Returns the reason why the row cannot be written, or `nil`. A row over the limit already may
+  /// become smaller.
   func fault(_ limits: Limits) -> String? {
     guard growth > 0, bytes > limits.rowBytes(columns: columns) else { return nil }
     return

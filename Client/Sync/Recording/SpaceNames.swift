@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// The names in a space of tables and columns that have other names on this device (SPEC.md §26).
+/// The space's names of tables and columns with other names on this device (SPEC.md §26).
 ///
-/// A name of the space never changes, so that devices of every version understand each other. The
-/// first name of a renamed table or column counts, and then the names that the space's schema declares.
+/// A name of the space never changes, so devices of every version understand each other. The first
+/// name of a renamed table or column counts, and then the names declared by the space's schema.
 package struct SpaceNames: Sendable, Equatable {
   /// A name in the space, and the one here.
   package struct Pair: Sendable, Equatable {
@@ -19,40 +19,40 @@ package struct SpaceNames: Sendable, Equatable {
   var identities: [Name: KeyIdentity] = [:]
   /// The tables with rows of several spaces, by their names in the space.
   var shares: [Name: SpaceShare] = [:]
-  /// The tables of this file that belong to another space of it, folded.
+  /// The tables of this file that belong to another space, folded.
   var ofOtherSpaces: Set<Name> = []
-  /// The mapped tables whose numbers columns held when their triggers were made, by the table's name in
-  /// the space and the column's here.
+  /// The mapped tables of the numbers in columns at the time of the triggers, by the table's name
+  /// in the space and the column's here.
   var numbers: [Name: [Name: Name]] = [:]
-  /// The tables that this device has renamed, by their first names.
+  /// The tables renamed by this device, by their first names.
   var tables: [Pair] = []
-  /// The columns that this device has renamed, by the folded name of their table in this file.
+  /// The columns renamed by this device, by the folded name of their table in this file.
   var columns: [Name: [Pair]] = [:]
-  /// The columns of tracked tables that the triggers know, by the tables' names in the space.
+  /// The columns of tracked tables known to the triggers, by the tables' names in the space.
   var recorded: [Name: [Name]] = [:]
   /// The space's schema, if it declares other names.
   var schema: SpaceSchema?
 
-  /// Whether no table or column of the space may have another name here.
+  /// True if no table or column of the space may have another name here.
   var isEmpty: Bool { tables.isEmpty && columns.isEmpty && schema == nil }
 
   // MARK: Tables
 
-  /// Returns the names that a table of the space may have here, the best first.
+  /// Returns the possible local names of a table of the space, the best first.
   func locals(of table: Name) -> [Name] {
     ([table] + (schema?.rules(for: table).aliases ?? [])).flatMap(locals(ofFirst:))
   }
 
-  /// Returns the present names of the tables whose first name is `first`. A table that was renamed to `first`
-  /// is none of them.
+  /// Returns the present names of the tables with the first name `first`. A table renamed to
+  /// `first` is none of them.
   private func locals(ofFirst first: Name) -> [Name] {
     let isTaken = tables.contains { $0.local.folded == first.folded && $0.space != first }
     return tables.filter { $0.space == first }.map(\.local) + (isTaken ? [] : [first])
   }
 
-  /// Returns the name in the space of a table that is not tracked.
+  /// Returns the name in the space of an untracked table.
   ///
-  /// - Parameter isHere: whether this device has a table of the space, under any other name.
+  /// - Parameter isHere: true if this device has a table of the space, under any other name.
   func spaceName(
     ofUntracked local: Name, isHere: (Name) throws -> Bool
   ) rethrows -> Name {
@@ -87,10 +87,10 @@ package struct SpaceNames: Sendable, Equatable {
     if renamed.isEmpty && declared.isEmpty && respelled.isEmpty { return locals }
     let folded = Set(firsts.map(\.folded))
     let names = firsts.map { first in
-      // SQLite takes both spellings for one name: it is the column that the triggers record.
+      // SQLite treats both spellings as one name: it is the column recorded by the triggers.
       if let same = respelled.first(where: { $0.folded == first.folded }) { return same }
       let column = declared.first { $0.value.aliases.contains { $0.folded == first.folded } }
-      // A column that has the space's own name is that column.
+      // A column with the space's own name is that column.
       guard let column, !folded.contains(column.key.folded) else { return first }
       return column.key
     }

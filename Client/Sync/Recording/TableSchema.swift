@@ -13,11 +13,11 @@ package struct TableSchema: Sendable, Equatable {
     /// The default as SQL, if the schema declares one.
     package let defaultSQL: String?
     package let isRequired: Bool
-    /// The mapped table, by its name in the space, whose numbers the column holds.
+    /// The mapped table with the numbers in this column, named as in the space.
     var numbers: Name?
   }
 
-  /// A column that a foreign key refers with.
+  /// A referring column of a foreign key.
   struct Reference: Sendable, Equatable {
     let from: Name
     let table: Name
@@ -30,20 +30,20 @@ package struct TableSchema: Sendable, Equatable {
   package let name: Name
   /// The name in this file.
   package let local: Name
-  /// The columns of the primary key, in its order. They have no names in the space.
+  /// The columns of the primary key, in the key's order. They have no names in the space.
   var keys: [KeyColumn]
-  /// How the key becomes the identifier that travels.
+  /// How the key becomes the identifier sent to the server.
   var identity: KeyIdentity
   /// The first column of the key.
   package var key: Name { keys[0].local }
   /// All stored columns but the key, in the table's order.
   package let columns: [ColumnInfo]
-  /// The columns with which foreign keys refer.
+  /// The referring columns of foreign keys.
   var references: [Reference] = []
-  /// The rows that belong to the space, if the table has rows of several spaces.
+  /// The rows of the space, if the table has rows of several spaces.
   var share: SpaceShare?
 
-  /// Schemas by the statements that created their tables; these determine the whole schema.
+  /// Schemas by the CREATE statements of their tables; these determine the whole schema.
   typealias Known = [Name: TableSchema]
 
   init(
@@ -54,7 +54,7 @@ package struct TableSchema: Sendable, Equatable {
     (self.identity, self.columns) = (identity, columns)
   }
 
-  /// Reads the schema of a table by its name in the space.
+  /// Reads the schema of a table by the name in the space.
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
   package static func read(
@@ -64,13 +64,13 @@ package struct TableSchema: Sendable, Equatable {
     return try read(table, from: connection, names, &known)
   }
 
-  /// Reads the schema of a table by its name in the space, unless it is known.
+  /// Reads the schema of a table by the name in the space, unless it is known.
   static func read(
     _ table: Name, from connection: SQLiteConnection, _ names: SpaceNames, _ known: inout Known
   ) throws -> TableSchema {
     let local = try names.local(of: table, on: connection)
     let found = try read(unnamed: local, from: connection, &known)
-    // SQLite takes another spelling for the same name; the space does not (SPEC.md §23).
+    // SQLite treats another spelling as the same name; the space does not (SPEC.md §23).
     let isTracked = names.tracked.contains {
       $0.space == table && $0.local.folded == found.local.folded
     }
@@ -78,7 +78,7 @@ package struct TableSchema: Sendable, Equatable {
     return try found.named(in: space, by: names, KeyResolver(names, connection), &known)
   }
 
-  /// Reads the schema of a table by its name in this file.
+  /// Reads the schema of a table by the name in this file.
   static func read(
     local: Name, from connection: SQLiteConnection, _ names: SpaceNames, _ known: inout Known
   ) throws -> TableSchema {
@@ -97,12 +97,13 @@ package struct TableSchema: Sendable, Equatable {
     return try found.named(in: space, by: names, KeyResolver(names, connection), &known)
   }
 
-  /// Returns the same table with its names in the space.
+  /// Returns the same table with the names in the space.
   private func named(
     in space: Name, by names: SpaceNames, _ resolver: KeyResolver, _ known: inout Known
   ) throws -> TableSchema {
     let identity = try identity(names.identities[space])
-    // A column keeps its meaning if another program renames the parent, or drops the foreign key.
+    // A column keeps the same meaning if another program renames the parent, or drops the foreign
+    // key.
     func numbers(of column: Name) -> Name? {
       if let found = resolver.numbers(of: column, in: self, &known) { return found }
       let before = names.numbers[space]?[column.folded]
@@ -140,7 +141,7 @@ package struct TableSchema: Sendable, Equatable {
     return declared
   }
 
-  /// The identity that fits the key best.
+  /// The identity with the best fit for the key.
   var proposal: KeyProposal {
     KeyProposal.of(local, keys, refers: refers)
   }
@@ -164,7 +165,7 @@ package struct TableSchema: Sendable, Equatable {
     }
   }
 
-  /// The reason why no row with a number in its key could be recorded, or `nil`.
+  /// The reason why no row with a number in the key could be recorded, or `nil`.
   var realKeyFault: String? {
     guard let key = keys.first(where: { $0.affinity == .real }) else { return nil }
     return
@@ -190,7 +191,7 @@ package struct TableSchema: Sendable, Equatable {
   /// Returns a column of the space as this file's SQL names it.
   func quotedColumn(_ name: Name) -> String { quoted(column(name).local) }
 
-  /// Reads the schema of a table of this file, whose columns have their own names.
+  /// Reads the schema of a table of this file, with the columns' own names.
   static func read(
     unnamed table: Name, from connection: SQLiteConnection, _ known: inout Known
   ) throws -> TableSchema {
@@ -273,8 +274,8 @@ package struct TableSchema: Sendable, Equatable {
     }
   }
 
-  /// Checks that keys compare by their bytes, as they do elsewhere. A collation that takes two keys
-  /// for one would mix records.
+  /// Checks that keys compare by their bytes, as they do elsewhere. A collation that treats two
+  /// keys as one would mix records.
   private static func checkCollation(of table: Name, _ connection: SQLiteConnection) throws {
     let declared = try connection.rows(
       """
@@ -292,8 +293,8 @@ package struct TableSchema: Sendable, Equatable {
   }
 }
 
-/// Finds the columns that hold numbers of mapped tables: foreign keys to their keys, also by way of other
-/// foreign keys.
+/// Finds the columns with numbers of mapped tables: foreign keys to their keys, also by way of
+/// other foreign keys.
 struct KeyResolver {
   private let names: SpaceNames
   private let connection: SQLiteConnection
@@ -302,8 +303,8 @@ struct KeyResolver {
     (self.names, self.connection) = (names, connection)
   }
 
-  /// Returns the mapped table, by its name in the space, whose numbers a column holds; `nil` if there is
-  /// none. A table that is not tracked has no numbers that travel.
+  /// Returns the mapped table with the numbers in a column, by the table's name in the space; `nil`
+  /// if there is none. An untracked table has no numbers for other devices.
   func numbers(
     of column: Name, in table: TableSchema, _ known: inout TableSchema.Known
   ) -> Name? {

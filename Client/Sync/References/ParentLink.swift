@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// A foreign key by which rows of a table refer to a parent. Names are those in this file.
+/// A foreign key from rows of a table to a parent. Names are those in this file.
 struct ParentLink: Equatable {
   /// The action of SQLite when the parent is deleted
   /// (https://sqlite.org/foreignkeys.html#fk_actions).
@@ -18,11 +18,11 @@ struct ParentLink: Equatable {
   var from: [Name]
   var to: [Name]
   let action: Action
-  /// The rule that the schema declares.
+  /// The rule declared by the schema.
   var declared: ClashRule?
 
-  /// The rule for rows whose parent is deleted elsewhere; `nil` if SQLite changes the rows, and no
-  /// rule is declared.
+  /// The rule for rows after their parent is deleted elsewhere; `nil` if SQLite changes the rows,
+  /// and no rule is declared.
   var rule: ClashRule? {
     if let declared { return declared }
     switch action {
@@ -32,6 +32,6 @@ struct ParentLink: Equatable {
     }
   }
 
-  /// Whether the parent comes back.
+  /// True if the parent returns.
   var keepsParent: Bool { rule == .parentReturns || rule == .ask }
 }

@@ -1,7 +1,7 @@
 import FerryProtocol
 import FerryStoredValues
 
-/// The statements for the delete of a parent, as the rules of its foreign keys require them; pure.
+/// The statements for the delete of a parent, by the rules of the foreign keys; pure.
 ///
 /// ```swift
 /// let rules = ParentRules(links)
@@ -19,18 +19,18 @@ struct ParentRules {
     (self.links, self.others) = (links, others)
   }
 
-  /// Which rows keep a parent.
+  /// The rows that keep a parent.
   struct Choice: Equatable {
-    /// Only those for which the user is asked.
+    /// Only those with a question to the user.
     var isAsking = false
-    /// Only those that are not in the temporary table ``ParentRules/leaving``.
+    /// Only rows outside of the temporary table ``ParentRules/leaving``.
     var isStaying = false
   }
 
-  /// The temporary table of records that are to be deleted together.
+  /// The temporary table of records to delete together.
   static let leaving = "temp.ferry_leaving"
 
-  /// Returns the condition under which other rows refer to a row; `nil` if none can.
+  /// Returns the condition for references of other rows to a row; `nil` if none can refer to it.
   ///
   /// - Parameter alias: the row's name in the statement.
   func referring(_ table: Name, alias: String) -> String? {
@@ -41,9 +41,10 @@ struct ParentRules {
     return conditions.isEmpty ? nil : conditions.joined(separator: " OR ")
   }
 
-  /// Returns the condition that rows refer to each other. A row that refers to itself does not count.
+  /// Returns the condition for rows with a reference to each other. A reference of a row to itself
+  /// does not count.
   private static func match(_ link: ParentLink, _ parent: String, _ child: String) -> String {
-    // The parent's column is first: its collation decides.
+    // The parent's column is first: the collation of this column decides.
     var parts = zip(link.from, link.to).map { "\(parent).\(quoted($1)) = \(child).\(quoted($0))" }
     if link.child.local.folded == link.parent.folded, !link.child.keys.isEmpty {
       let isSame = link.child.keyList.map { "\(child).\($0) = \(parent).\($0)" }
@@ -52,9 +53,10 @@ struct ParentRules {
     return parts.joined(separator: " AND ")
   }
 
-  /// Returns the queries for the records in ``leaving`` that refer to a row, with their tables.
+  /// Returns the queries for the records in ``leaving`` with references to a row, with their
+  /// tables.
   ///
-  /// - Parameter condition: the condition of the row, which the statement calls `p`.
+  /// - Parameter condition: the condition of the row; the statement calls it `p`.
   func leavingChildren(of table: Name, where condition: String) -> [(table: Name, sql: String)] {
     children(of: table, among: links).map { link in
       let record = link.child.record(of: "c")
@@ -72,8 +74,8 @@ struct ParentRules {
     links.filter { $0.child.local.folded == table.folded }
   }
 
-  /// Returns the condition under which a row stays because rows refer to it, or to rows that would go
-  /// with it; `nil` if none can.
+  /// Returns the condition under which a row stays because rows refer to it, or to rows that would
+  /// go with it; `nil` if none can.
   ///
   /// - Parameter alias: the row's name in the statement.
   func holding(_ table: Name, alias: String, _ choice: Choice = Choice()) -> String? {
@@ -107,10 +109,10 @@ struct ParentRules {
     return conditions.isEmpty ? nil : conditions.joined(separator: " OR ")
   }
 
-  /// Returns the statements that delete the rows which go with a row and which SQLite keeps, the last
-  /// ones of a chain first.
+  /// Returns the condition that keeps a row because rows refer to it, or to rows deleted with it;
+  /// `nil` if none can.
   ///
-  /// - Parameter condition: the condition of the row, with the names of its columns alone.
+  /// - Parameter alias: the row's name in the statement.
   func removals(of table: Name, where condition: String) -> [String] {
     removals(of: table, condition, path: [table])
   }
@@ -131,11 +133,14 @@ struct ParentRules {
   }
 
   private enum Effect {
-    /// The child keeps its parent.
+    /// Returns the statements to delete dependent rows that SQLite would keep, the last ones of a
+    /// chain first.
+    ///
+    /// - Parameter condition: the condition of the parent row, with unqualified column names.
     case keeps
     /// The child goes with its parent.
     case takes
-    /// The child stays without a parent, or SQLite deletes it with all that follow it.
+    /// The child stays without a parent, or SQLite deletes it with all rows that follow it.
     case leaves
   }
 

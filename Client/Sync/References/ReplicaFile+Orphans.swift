@@ -4,10 +4,10 @@ import FerryStoredValues
 
 /// Rows without their parents (SPEC.md §28).
 extension ReplicaFile {
-  // MARK: A child that stays without its parent
+  // MARK: A child without a parent
 
-  /// Sets the foreign keys of records to NULL or to their defaults, as SQLite does when their parents
-  /// are deleted. That is recorded.
+  /// Sets the foreign keys of records to NULL or to their defaults, as SQLite does when their
+  /// parents are deleted. The change is recorded.
   func release(_ rows: [RecordKey: ParentLink], after time: HybridTimestamp) throws {
     if rows.isEmpty { return }
     capture.observe(time)
@@ -39,7 +39,7 @@ extension ReplicaFile {
 
   // MARK: A child that goes
 
-  /// Deletes a record that goes with a deleted one, here and, by an operation, on the server.
+  /// Deletes a record with a deleted parent, here and, by an operation, on the server.
   func deleteOrphan(_ change: Change, _ plan: ApplyPlan) throws {
     capture.beginApplying(change.key, isDeleting: true)
     try plan.delete(change.key.record)
@@ -61,16 +61,16 @@ extension ReplicaFile {
         + "deleted on another device")
   }
 
-  /// Keeps rows as conflicts that went with a deleted one. The author of that delete had not seen them:
-  /// otherwise the list would delete them as well, before their parent.
+  /// Stores rows as conflicts if they went with a deleted one. The author of the delete had not
+  /// seen them: otherwise the list would delete them as well, before their parent.
   ///
   /// The deletes count as made by a device that has seen no write of these rows. So the server
   /// notifies the authors of the rows, too.
   ///
   /// - Parameters:
   ///   - number: the operations after this number are the deletes.
-  ///   - winner: the delete of the parent; `nil` if that is this device's own.
-  /// - Returns: Whether there are such rows.
+  ///   - winner: the delete of the parent; `nil` if it is this device's own.
+  /// - Returns: True if there are such rows.
   func storeLostRows(after number: Int64, winner: Stamp?) throws -> Bool {
     let gone = try connection.rows(
       "SELECT seq, id, tbl, record FROM ferry_operations WHERE seq > ?1 AND kind = 'delete' ORDER BY seq",
@@ -106,7 +106,7 @@ extension ReplicaFile {
     return id ?? nil
   }
 
-  /// Returns the row that an own delete removed.
+  /// Returns the row removed by an own delete.
   private func deletedColumns(_ order: Int64) throws -> [Column] {
     let data = try connection.first("SELECT data FROM ferry_operations WHERE seq = ?", order) {
       Array($0.textBytes(0))
@@ -117,7 +117,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Keeps the values of another device's row that was deleted because its parent is gone.
+  /// Stores the values of another device's row, deleted because the parent is gone.
   func storeLost(_ change: Change, _ columns: [Column]) throws {
     let stamps =
       change.state.columns.map(\.stamp) + [change.state.inserted?.stamp].compactMap { $0 }

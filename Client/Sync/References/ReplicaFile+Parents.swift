@@ -3,7 +3,7 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Rows whose parents other devices have deleted (SPEC.md §28).
+/// Rows with parents deleted by other devices (SPEC.md §28).
 extension ReplicaFile {
   /// Returns the rules of the foreign keys of all tables.
   func knownParentRules() throws -> ParentRules {
@@ -26,7 +26,8 @@ extension ReplicaFile {
     return rules
   }
 
-  /// Whether a trigger of the user's may write to other rows when a row of a table is deleted.
+  /// Returns true if a trigger of the user's may write to other rows when a row of a table is
+  /// deleted.
   func hasDeleteTrigger(_ table: TableSchema) throws -> Bool {
     func isIn(_ schema: String) throws -> Bool {
       try connection.exists(
@@ -41,7 +42,7 @@ extension ReplicaFile {
       || (databases.contains(where: { $0 == "temp" }) && isIn("sqlite_temp_schema"))
   }
 
-  /// Returns the records to which a row refers, among those that are here.
+  /// Returns the local records a row refers to.
   ///
   /// - Parameter links: foreign keys of the row's table.
   func parents(of record: Name, by links: [ParentLink]) throws -> [RecordKey] {
@@ -56,7 +57,7 @@ extension ReplicaFile {
             + "AND \(match.joined(separator: " AND "))", record
         ) { $0.optionalName(0) }.compactMap { $0.map { RecordKey(table: name, record: $0) } }
       } catch let error as SQLiteError where error.concernsRow && connection.isInTransaction {
-        // The foreign key names a column that does not exist: no row refers by it.
+        // The foreign key names a missing column: no row refers by it.
         return []
       }
     }
@@ -67,12 +68,12 @@ extension ReplicaFile {
     try numberedLinks(of: table).map(\.link)
   }
 
-  /// Returns one foreign key of a table, by its number in the schema.
+  /// Returns one foreign key of a table, by the number in the schema.
   func parentLink(of table: TableSchema, id: Int64) throws -> ParentLink? {
     try numberedLinks(of: table).first { $0.id == id }?.link
   }
 
-  /// Returns the foreign keys of a table, each with the rule that the schema declares.
+  /// Returns the foreign keys of a table, each with the rule declared by the schema.
   private func numberedLinks(of table: TableSchema) throws -> [(id: Int64, link: ParentLink)] {
     let clashes = try rules(for: table).clashes
     var links: [(id: Int64, link: ParentLink)] = []
@@ -107,12 +108,12 @@ extension ReplicaFile {
 
   // MARK: A parent that stays
 
-  /// Brings a record back that another device has deleted: its row is here still, and is recorded as an
+  /// Restores a record deleted by another device: the row is here still, and is recorded as an
   /// insert.
   ///
   /// - Parameters:
   ///   - deletion: the stamp of the delete.
-  ///   - isAsking: whether the user is asked about it.
+  ///   - isAsking: true to ask the user about it.
   func restoreParent(
     _ key: RecordKey, in table: TableSchema, _ deletion: Stamp, isAsking: Bool
   ) throws {
@@ -125,8 +126,8 @@ extension ReplicaFile {
     try recordOnce(counters, of: key, after: deletion)
   }
 
-  /// Records the values of counters as increments. Several devices may bring a record back: they give
-  /// the increments the same identifiers, so that each counts once.
+  /// Records the values of counters as increments. Several devices may restore a record: they give
+  /// the increments the same identifiers, so each counts once.
   private func recordOnce(_ counters: [Name], of key: RecordKey, after deletion: Stamp) throws {
     if counters.isEmpty { return }
     try rememberClock()
@@ -139,7 +140,7 @@ extension ReplicaFile {
     capture.endGroup()
   }
 
-  /// Whether the server has rejected that the record comes back.
+  /// Returns true if the server has rejected the record's return.
   func isReturnRejected(_ key: RecordKey) throws -> Bool {
     try connection.exists(
       """
@@ -148,10 +149,10 @@ extension ReplicaFile {
       """, key.record, key.table)
   }
 
-  /// Whether this device can bring a record back: it deleted the row itself, and its operation has
-  /// the values.
+  /// Returns true if this device can restore a record: it deleted the row itself, and the operation
+  /// has the values.
   ///
-  /// - Parameter tombstone: the delete as the server has it; `nil` if it is not known.
+  /// - Parameter tombstone: the delete as on the server; `nil` if it is not known.
   func canRecall(_ key: RecordKey, tombstone: Stamp?) throws -> Bool {
     guard let own = try ownDelete(of: key), try kept.change(of: key) == nil,
       try !isReturnRejected(key)
@@ -159,8 +160,8 @@ extension ReplicaFile {
     return own.isPending || own.stamp.time == tombstone?.time
   }
 
-  /// Inserts records again that this device has deleted, because rows of others refer to them, and
-  /// before them the parents that they refer to. A record stays deleted if its table rejects it.
+  /// Restores records deleted by this device, because rows of others refer to them, and before them
+  /// their parents. A record stays deleted if the table rejects it.
   ///
   /// - Parameter listed: newer values, from the pull list.
   /// - Returns: The inserted records.
@@ -212,8 +213,8 @@ extension ReplicaFile {
     try body()
   }
 
-  /// Adds the missing records to which a record refers, and then the record. Returns false if one of
-  /// them cannot be brought back.
+  /// Adds the missing records that a record refers to, and then the record. Returns false if one of
+  /// them cannot be restored.
   private func addMissing(
     _ key: RecordKey, _ links: [ForeignKeyLink], to order: inout [RecordKey]
   ) throws -> Bool {
@@ -230,7 +231,7 @@ extension ReplicaFile {
     return true
   }
 
-  /// This device's newest delete of a record, with the values that the record had.
+  /// Returns this device's newest delete of a record, with the record's values.
   private func ownDelete(
     of key: RecordKey
   ) throws -> (columns: [Column], stamp: Stamp, isPending: Bool)? {
@@ -252,7 +253,7 @@ extension ReplicaFile {
     let before = capture.mode
     capture.mode = .recording
     defer { capture.mode = before }
-    // Each parent is a transaction of its own, as each row of a cascade is.
+    // Each parent is a separate transaction, as each row of a cascade is.
     capture.endGroup()
     try body()
     capture.endGroup()

@@ -1,12 +1,12 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Records that come back with a row that refers to them (SPEC.md §6, §28).
+/// Records returning with a row that refers to them (SPEC.md §6, §28).
 extension ReplicaFile {
-  /// The most records that come back with one row.
+  /// The most records returning with one row.
   private static let returnsMax = 100
 
-  /// A row that may come back, and the records to which it refers.
+  /// A row that may return, and the records it refers to.
   struct ReferringRow {
     let columns: [Column]
     let parents: [RecordKey]
@@ -21,7 +21,7 @@ extension ReplicaFile {
     return ReferringRow(columns: columns, parents: try parents(of: key.record, by: links))
   }
 
-  /// Stores a row for an answer that brings it back, with the rows to which it refers, directly or through
+  /// Stores a row for an answer that restores it, with the rows it refers to, directly or through
   /// others: the same list may delete them.
   func storeFormerRow(_ row: ReferringRow, of key: RecordKey, deletedBy stamp: Stamp) throws {
     try formerRows.store(FormerRow(columns: row.columns, deleted: stamp), of: key)
@@ -33,11 +33,11 @@ extension ReplicaFile {
     }
   }
 
-  /// Inserts the missing records again to which a row is about to refer, as this device had them last.
+  /// Inserts missing records again before a row refers to them, as this device had them last.
   ///
   /// - Parameter columns: the new values of the row.
-  /// - Throws: ``ReplicaError/cannotAnswer(_:advice:)`` if the device does not have the values of such a
-  ///   record.
+  /// - Throws: ``ReplicaError/cannotAnswer(_:advice:)`` if the device does not have the values of
+  ///   such a record.
   func returnParents(of key: RecordKey, _ columns: [Column]) throws {
     let links = try foreignKeyLinks()
     if !links.contains(where: { $0.child == key.table }) { return }
@@ -54,7 +54,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Adds the missing records to which a row refers, each after its own parents.
+  /// Adds the missing records that a row refers to, each after the parents of the record.
   private func addParents(
     of key: RecordKey, _ columns: [Column], _ links: [ForeignKeyLink], _ seen: inout Set<RecordKey>,
     to order: inout [(RecordKey, [Column])]

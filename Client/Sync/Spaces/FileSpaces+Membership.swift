@@ -4,7 +4,7 @@ import FerrySQLite
 
 /// Joining and leaving spaces.
 extension FileSpaces {
-  /// Makes a ledger for a space, unless the file has one. Returns its number.
+  /// Makes a ledger for a space, unless the file has one. Returns the space's number.
   ///
   /// - Throws: ``ReplicaError/cannotJoin(space:_:)`` if it is the first space, or if there are too
   ///   many.
@@ -35,7 +35,7 @@ extension FileSpaces {
     }
     let ledger = SQLiteConnection(sharing: connection, namespace: Self.names(of: number))
     try ReplicaSchema.create(on: ledger, device: newDevice(first.wallClock, first.random))
-    // A process that is killed before the token is stored leaves a space with its server.
+    // A process killed before it stores the token leaves a space with a server.
     try ledger.run(
       "UPDATE ferry_replica SET server = ?, space = ?, authorities = ?", address.url,
       address.space.value, address.certificateAuthorities)
@@ -56,7 +56,7 @@ extension FileSpaces {
     }
   }
 
-  /// Tracks the tables with rows of several spaces in a space that has just been joined.
+  /// Tracks the tables with rows of several spaces in a space just joined.
   func shareTables(with number: Int) throws {
     guard let first else { return }
     let joined = try file(number)
@@ -71,9 +71,9 @@ extension FileSpaces {
     }
   }
 
-  /// Removes a space: its rows, its ledger and its token.
+  /// Removes a space: the rows, the ledger and the token.
   ///
-  /// - Parameter discarding: whether operations that the server does not have are discarded, too.
+  /// - Parameter discarding: true to discard operations missing on the server, too.
   /// - Throws: ``ReplicaError/unsent(space:_:)`` if there are such operations.
   func leave(_ number: Int, discarding: Bool) throws {
     let file = try file(number)
@@ -101,16 +101,16 @@ extension FileSpaces {
   }
 }
 
-/// Foreign keys between spaces, which a user may add after the tables were tracked.
+/// Foreign keys between spaces, possibly added by a user after the tables were tracked.
 extension FileSpaces {
-  /// Fails a statement after which a foreign key connects tables of two spaces.
+  /// Fails a statement if a foreign key connects tables of two spaces after it.
   func checkForeignKeys() throws {
     if joined.isEmpty { return }
     for file in all { try checkNoForeignKeys(to: file) }
   }
 
-  /// Checks that no table of another space refers to one of this space. Otherwise its rows would go with
-  /// those of this space.
+  /// Throws if a table of another space refers to one of this space. The referring rows would go
+  /// with those of this space.
   private func checkNoForeignKeys(to file: ReplicaFile) throws {
     let parents = Set(try file.wholeTables().map(\.folded))
     for other in all where other !== file {
@@ -128,7 +128,7 @@ extension FileSpaces {
 }
 
 extension ReplicaFile {
-  /// The tables whose rows all belong to this space, by their names in this file.
+  /// Returns the tables with all rows in this space, by their names in this file.
   fileprivate func wholeTables() throws -> [Name] {
     let shares = try spaceNames().shares
     return try tracked.names().filter { shares[$0] == nil }.map {
@@ -136,7 +136,7 @@ extension ReplicaFile {
     }
   }
 
-  /// The number of operations that the server does not have: those in the queue, in quarantine, and
+  /// Returns the number of operations missing on the server: those in the queue, in quarantine, and
   /// failed uploads.
   func unsentCount() throws -> Int {
     try connection.first("SELECT count(*) FROM ferry_operations WHERE state IN (2, 3)") {

@@ -2,25 +2,25 @@ import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 
-/// A change of a name that is under way.
+/// A change of a name under way.
 struct Renaming {
-  /// The table before the change, by its name in this file.
+  /// The table before the change, named as in this file.
   let table: Name
   /// The column before the change; `nil` if the table is renamed.
   let column: Name?
   /// The new name in this file.
   let to: Name
-  /// The names in the spaces of the table, by the numbers of those that track it.
+  /// The table's names in the spaces that track it, by the numbers of the spaces.
   let tracked: [Int: Name]
 
-  /// The name that changes.
+  /// The name to change.
   var from: Name { column ?? table }
 }
 
-/// New names of tables and columns. They belong to the table, and hold for each space that tracks it, now or
-/// later (SPEC.md §26).
+/// New names of tables and columns. They belong to the table, and hold for each space that tracks
+/// it, now or later (SPEC.md §26).
 extension FileSpaces {
-  /// Creates the list of new names; a file keeps it in its first ledger.
+  /// Creates the list of new names; a file keeps it in the first ledger.
   static let names = """
     CREATE TABLE ferry_names(                 -- the tables and columns that were renamed here
       tbl TEXT NOT NULL COLLATE NOCASE,       -- the table's present name
@@ -30,9 +30,10 @@ extension FileSpaces {
     ) WITHOUT ROWID;
     """
 
-  /// Renames a table or a column here, and stores its first name.
+  /// Renames a table or a column here, and stores the first name.
   ///
-  /// A table that gets the name of one that the transaction has dropped is that table, created again.
+  /// If the new name is that of a table dropped by the transaction, the table counts as that one,
+  /// created again.
   func rename(
     _ column: Name?, of table: Name, to new: Name, by alter: () throws -> Void
   ) throws {
@@ -61,7 +62,8 @@ extension FileSpaces {
     ) { ($0.name(0), $0.int64(1) > 0) } ?? []
   }
 
-  /// Stores the names of a statement that has renamed something, and removes those of tables that are gone.
+  /// Stores the names of a statement that has renamed something, and removes those of dropped
+  /// tables.
   func storeNames() throws {
     for file in all { file.forgetNames() }
     if let renaming, try hasHappened(renaming) {
@@ -71,7 +73,7 @@ extension FileSpaces {
     try removeNamesOfAbsent()
   }
 
-  /// Whether the statement has succeeded.
+  /// Returns true if the statement has succeeded.
   private func hasHappened(_ renaming: Renaming) throws -> Bool {
     let present =
       try renaming.column == nil
@@ -109,7 +111,7 @@ extension FileSpaces {
       place.column, former)
   }
 
-  /// Removes the names of tables that are gone. One that the transaction has dropped may be created again.
+  /// Removes the names of dropped tables. A table dropped by the transaction may be created again.
   func removeNamesOfAbsent() throws {
     guard let first else { return }
     let absent = try first.connection.rows(

@@ -2,30 +2,30 @@ import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 
-/// The spaces of a replica's file: its first one, and those that it has joined (SPEC.md §29).
+/// The spaces of a replica's file: the first one, and the joined ones (SPEC.md §29).
 ///
-/// Each space has a ledger of its own: a set of Ferry's tables, with a device identifier, a cursor, a
+/// Each space has a separate ledger: a set of Ferry's tables, with a device identifier, a cursor, a
 /// clock and a server. The tables and functions of a joined space have its number in their names,
-/// such as `ferry_2_operations`. All ledgers share the file's one writing connection, so that a
+/// such as `ferry_2_operations`. All ledgers share the file's single writing connection, so a
 /// transaction of the user records to all of them, or to none.
 final class FileSpaces {
-  /// The most spaces of a file: each adds about 50 tables, indexes and views to its schema, which
-  /// every connection reads.
+  /// The most spaces of a file: each adds about 50 tables, indexes and views to the schema, and
+  /// every connection reads the schema.
   static let spacesMax = 32
 
-  /// The first space's ledger, which has the connection.
+  /// The first space's ledger; it has the connection.
   weak var first: ReplicaFile?
   /// The joined spaces, by number.
   private(set) var joined: [ReplicaFile] = []
-  /// Spaces that were left. SQLite keeps their functions until the connection is closed.
+  /// Spaces already left. SQLite keeps their functions until the connection is closed.
   private var left: [ReplicaFile] = []
-  /// The state of the schema in which the joined spaces were read.
+  /// The state of the schema at the last read of the joined spaces.
   private var known: SchemaMark?
-  /// Makes the recorder of a joined space, and registers its functions.
+  /// Makes the recorder of a joined space, and registers the functions of it.
   var makeCapture: ((SQLiteConnection) throws -> CaptureContext)?
   /// The app's interceptors of pulled changes.
   var pullInterceptors: [Interceptor] = []
-  /// The change of a name that the current ALTER TABLE makes.
+  /// The change of a name made by the current ALTER TABLE.
   var renaming: Renaming?
 
   /// Returns the names of a ledger's tables and functions.
@@ -33,7 +33,7 @@ final class FileSpaces {
     SQLNamespace(prefix: "ferry_", number: number)
   }
 
-  /// Creates the list of joined spaces; a file keeps it in its first ledger.
+  /// Creates the list of joined spaces; a file keeps it in the first ledger.
   static let schema = """
     CREATE TABLE ferry_spaces(                -- the spaces that this file has joined
       number INTEGER PRIMARY KEY,             -- in the names of the space's tables; never used again
@@ -54,8 +54,8 @@ final class FileSpaces {
 
   // MARK: Finding
 
-  /// Opens the ledgers of spaces that the file has joined since, also by another process, and forgets
-  /// those that it has left.
+  /// Opens the ledgers of spaces joined since, also by another process, and closes those of spaces
+  /// left.
   func read() throws {
     guard let first else { return }
     let numbers = try first.connection.rows("SELECT number FROM ferry_spaces ORDER BY number") {
@@ -74,7 +74,7 @@ final class FileSpaces {
     }
   }
 
-  /// Forgets the spaces that another process has left.
+  /// Forgets the spaces left by another process.
   func forgetLeft() throws {
     if joined.isEmpty { return }
     let numbers = try list().map(\.number)
@@ -83,7 +83,7 @@ final class FileSpaces {
   }
 
   private func open(_ number: Int, of first: ReplicaFile) throws -> ReplicaFile {
-    // A rolled-back join may be made again; its functions are still there.
+    // A rolled-back join may be made again; the space's functions are still there.
     if let former = left.firstIndex(where: { $0.number == number }) {
       return left.remove(at: former)
     }
@@ -112,14 +112,14 @@ final class FileSpaces {
     throw Self.hasLeft
   }
 
-  /// Returns the spaces that track a table of this file: several, if its rows belong to several; the
-  /// first one for a table that is not tracked.
+  /// Returns the spaces that track a table of this file: several, if the rows belong to several;
+  /// the first one for an untracked table.
   func files(of table: Name) throws -> [ReplicaFile] {
     let tracking = try all.filter { try $0.trackedTable(local: table) != nil }
     return tracking.isEmpty ? Array(all.prefix(1)) : tracking
   }
 
-  /// Returns the names and numbers of the joined spaces, also of those that another process has joined.
+  /// Returns the names and numbers of the joined spaces, also of those joined by another process.
   func current() throws -> [(number: Int, space: String)] {
     guard let first else { throw ReplicaError.closed }
     if try first.schemaMark() != first.checkedSchema || known != first.checkedSchema {
@@ -137,7 +137,7 @@ final class FileSpaces {
 
   // MARK: Triggers
 
-  /// Applies changes that other spaces deferred because rows of this file blocked them, such as a row
+  /// Applies changes deferred by other spaces because rows of this file blocked them, such as a row
   /// that moves between two spaces. A failure leaves them deferred.
   func retryDeferred(after file: ReplicaFile) {
     for other in all where other !== file {

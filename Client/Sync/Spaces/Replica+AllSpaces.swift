@@ -5,15 +5,15 @@ import Synchronization
 
 /// The result of one space's sync.
 public struct SpaceSync: Sendable {
-  /// The space; `nil` for a replica that has no server yet.
+  /// The space; `nil` for a replica without a server.
   public let space: String?
   /// The report, or the reason why the sync failed.
   public let result: Result<SyncReport, ReplicaError>
 }
 
 extension Replica {
-  /// Syncs all spaces of the file side by side, and returns the result of each: the first space, then
-  /// those that the file has joined. A space that fails does not stop the others.
+  /// Syncs all spaces of the file side by side, and returns the result of each: the first space,
+  /// then the joined ones. A failed space does not stop the others.
   ///
   /// ```swift
   /// for space in try await replica.syncSpaces() {
@@ -110,18 +110,18 @@ extension Replica {
     case offline(ReplicaError)
     /// The live connection is open.
     case connected
-    /// A space has stopped, for example because its server rejects the token. The others go on. The watch tries
-    /// it again now and then, and at once when it has another server or token.
+    /// A space has stopped, for example because the server rejects the token. The others continue.
+    /// The watch tries it again now and then, and at once when it has another server or token.
     case stopped(space: String, ReplicaError)
   }
 
-  /// Keeps all spaces of the replica in sync until the task is cancelled. Sends local writes at once, and learns
-  /// of others' changes over a live connection. If that fails, it polls. While the replica is
-  /// suspended, it waits.
+  /// Keeps all spaces of the replica in sync until the task is cancelled. Sends local writes at
+  /// once, and receives others' changes over a live connection. If the connection fails, it polls.
+  /// While the replica is suspended, it waits.
   ///
   /// - Throws: ``ReplicaError/cancelled``; ``ReplicaError/closed`` when the replica is closed;
-  ///   ``ReplicaError/database(_:code:)`` if the file fails; permanent errors, such as a revoked token, when
-  ///   no space can go on.
+  ///   ``ReplicaError/database(_:code:)`` if the file fails; permanent errors, such as a revoked
+  ///   token, when no space can continue.
   public func watch(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in },
     onEvent: @escaping @Sendable (WatchEvent) -> Void = { _ in }
@@ -157,7 +157,7 @@ extension Replica {
 
   /// Watches this space alone until the task is cancelled.
   ///
-  /// - Parameter prepare: runs before each sync, which is put off if it returns `false`.
+  /// - Parameter prepare: runs before each sync; `false` postpones the sync.
   package func watch(
     preparing prepare: @escaping @Sendable () async -> Bool,
     onEvent: @escaping @Sendable (WatchEvent) -> Void
@@ -196,7 +196,7 @@ extension Replica {
     }
   }
 
-  /// Lets companions do the work that no sync does, until the task is cancelled: in a quiet space, no
+  /// Makes companions do the work without a sync, until the task is cancelled: in a quiet space, no
   /// sync follows.
   private func attendCompanions() async throws {
     let (surroundings, options) = (engine.surroundings, engine.surroundings.watch)
@@ -219,8 +219,8 @@ extension Replica {
     case rested(Int)
   }
 
-  /// Watches all spaces, also those that the file joins meanwhile, until the task is cancelled, the file
-  /// fails, or no space can go on.
+  /// Watches all spaces, also those joined meanwhile, until the task is cancelled, the file fails,
+  /// or no space can continue.
   private func watchAll(
     progress: @escaping @Sendable (SyncProgress) -> Void,
     onEvent: @escaping @Sendable (String?, WatchEvent) -> Void
@@ -311,28 +311,28 @@ extension Replica {
   }
 }
 
-/// The spaces of a watch that have stopped.
+/// The stopped spaces of a watch.
 private final class StoppedSpaces: Sendable {
   private struct Stop {
     var failures = 0
     var error: ReplicaError?
-    /// The server and token with which it stopped; `nil` while it is watched.
+    /// The server and token at the time of the stop; `nil` while it is watched.
     var access: ServerAccess?
   }
 
   private let stops = Mutex<[Int: Stop]>([:])
 
-  /// Returns the server and token with which a space has stopped; `nil` if it has not.
+  /// Returns the server and token at the time of a space's stop; `nil` if it has not stopped.
   func access(_ number: Int) -> ServerAccess? { stops.withLock { $0[number]?.access } }
 
-  /// Notes that a space is watched again.
+  /// Records that a space is watched again.
   func begins(_ number: Int) { stops.withLock { $0[number]?.access = nil } }
 
-  /// Notes a successful sync.
+  /// Records a successful sync.
   func goesOn(_ number: Int) { stops.withLock { $0[number] = nil } }
 
-  /// Notes that a space has stopped. Returns the number of failures in a row, and whether the reason is another
-  /// one than before.
+  /// Records that a space has stopped. Returns the number of failures in a row, and whether the
+  /// reason differs from the one before.
   func ends(
     _ number: Int, _ error: ReplicaError, _ access: ServerAccess
   ) -> (failures: Int, isNews: Bool) {
@@ -353,8 +353,8 @@ extension Replica {
     try await engine.surroundings.whileBusy(body)
   }
 
-  /// Returns the space's name with its server and token; `nil` if there is none, or if the file has
-  /// left it.
+  /// Returns the space's name with the server and the token; `nil` if there is none, or if the file
+  /// has left it.
   fileprivate func namedAccess() async throws -> (String, ServerAccess)? {
     do {
       guard let space = try await server()?.space.value else { return nil }
@@ -364,10 +364,10 @@ extension Replica {
     }
   }
 
-  /// The space's name; `nil` if there is none, or if the file has left it.
+  /// Returns the space's name; `nil` if there is none, or if the file has left it.
   fileprivate func spaceName() async -> String? { try? await server()?.space.value }
 
-  /// Whether the space has another server or another stored token now.
+  /// Returns true if the space has another server or another stored token now.
   fileprivate func isChanged(since access: ServerAccess) async -> Bool {
     guard let now = try? await self.access() else { return false }
     return now.address != access.address || now.stored != access.stored

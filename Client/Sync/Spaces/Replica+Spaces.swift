@@ -3,12 +3,13 @@ import Foundation
 
 /// Several spaces in one file.
 extension Replica {
-  /// Makes this file take part in another space, and returns the replica of that space. It does not
-  /// need the network: the space's first sync makes the first contact.
+  /// Joins another space with this file, and returns the replica of that space. It does not need
+  /// the network: the space's first sync makes the first contact.
   ///
-  /// Each table of the file belongs to one space: the replica that tracks it. All else is the file's:
-  /// a transaction may write to tables of several spaces, and records to all of them or to none.
-  /// ``sync(progress:)`` and ``watch(progress:onEvent:)`` of this replica exchange all spaces.
+  /// Each table of the file belongs to one space, that of the tracking replica. All else belongs to
+  /// the file: a transaction may write to tables of several spaces, and records to all of them or
+  /// to none. ``sync(progress:)`` and ``watch(progress:onEvent:)`` of this replica exchange all
+  /// spaces.
   ///
   /// ```swift
   /// let family = try await replica.join("family")
@@ -16,18 +17,18 @@ extension Replica {
   /// try await replica.sync()
   /// ```
   ///
-  /// If the file has joined the space before, only its server and its token change. The first
+  /// If the file has joined the space before, only the space's server and token change. The first
   /// space's replica keeps the others; call this on it.
   ///
   /// - Parameters:
   ///   - space: 1 to 63 characters of `A-Z a-z 0-9 . _ -`; at most 32 spaces in a file.
   ///   - url: the server; `nil` for the server of this replica.
-  ///   - token: the source of the bearer token; `nil` for the tokens of this replica, if the server is
-  ///     the same.
-  ///   - certificateAuthorities: a PEM file of authorities that the space trusts besides the system's;
-  ///     `nil` for those of this replica.
+  ///   - token: the source of the bearer token; `nil` for the tokens of this replica, if the server
+  ///     is the same.
+  ///   - certificateAuthorities: a PEM file of authorities trusted by the space besides the
+  ///     system's; `nil` for those of this replica.
   /// - Throws: ``ReplicaError/cannotJoin(space:_:)``, ``ReplicaError/badAddress(_:)``,
-  ///   ``ReplicaError/notConfigured`` if there is no server to take.
+  ///   ``ReplicaError/notConfigured`` if there is no server to use.
   @discardableResult
   public func join(
     _ space: String, server url: String? = nil, token: TokenSource? = nil,
@@ -35,7 +36,7 @@ extension Replica {
   ) async throws -> Replica {
     try await typed {
       try checkIsFirst()
-      // A space that was joined before keeps its server.
+      // A space joined before keeps the same server.
       let own = try await thread.run { file in
         let number = try file.spaces.current().first { $0.space == space }?.number
         return try (number.map(file.spaces.file) ?? file).identity().server
@@ -57,11 +58,11 @@ extension Replica {
     }
   }
 
-  /// Tracks tables whose rows belong to several spaces of the file: a column has the name of each row's
-  /// space. The tables are tracked in all spaces, also in those that the file joins later.
+  /// Tracks tables with rows of several spaces of the file: a column has the name of each row's
+  /// space. The tables are tracked in all spaces, also in those joined later.
   ///
-  /// A row whose column has another value belongs to no space, and stays on this device. If a user
-  /// changes the column, the row moves: the other devices of the former space see a delete.
+  /// A row with another value in the column belongs to no space, and stays on this device. If a
+  /// user changes the column, the row moves: the other devices of the former space see a delete.
   ///
   /// ```swift
   /// try await replica.track("tasks", spaceColumn: "list")
@@ -72,8 +73,8 @@ extension Replica {
   ///   - column: a column of each table, in this file; the key's is possible.
   ///   - direction: whether others' changes are applied here.
   ///   - identity: how the tables' keys become identifiers.
-  /// - Throws: ``ReplicaError/cannotTrack(table:_:)``; some spaces may track the tables then, and the next
-  ///   call continues.
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)``; some spaces may track the tables then, and
+  ///   the next call continues.
   public func track(
     _ tables: Name..., spaceColumn column: Name, direction: TrackDirection = .twoWay,
     identity: KeyIdentity? = nil
@@ -81,7 +82,7 @@ extension Replica {
     try await track(tables, spaceColumn: column, direction: direction, identity: identity)
   }
 
-  /// Tracks tables whose rows belong to several spaces, with a list of their names.
+  /// Tracks tables with rows of several spaces, with a list of their names.
   public func track(
     _ tables: [Name], spaceColumn column: Name, direction: TrackDirection = .twoWay,
     identity: KeyIdentity? = nil
@@ -93,11 +94,10 @@ extension Replica {
     }
   }
 
-  /// Takes this file out of a joined space: deletes the rows of its tables here, its history and its
-  /// token. The space's other devices keep all rows.
+  /// Leaves a joined space with this file: deletes the rows of the space's tables here, the history
+  /// and the token. The space's other devices keep all rows.
   ///
-  /// - Parameter discardingChanges: whether operations that the server does not have are discarded,
-  ///   too.
+  /// - Parameter discardingChanges: true to discard operations missing on the server, too.
   /// - Throws: ``ReplicaError/unsent(space:_:)`` if there are such operations;
   ///   ``ReplicaError/cannotLeave(_:)`` for the first space; ``ReplicaError/notFound(_:)``.
   public func leave(_ space: String, discardingChanges: Bool = false) async throws {
@@ -115,15 +115,15 @@ extension Replica {
     }
   }
 
-  /// Returns the names of the spaces that the file has joined, in the order of joining. The first space
-  /// is not among them.
+  /// Returns the names of the joined spaces, in the order of joining. The first space is not among
+  /// them.
   public func joinedSpaces() async throws -> [String] {
     try await typed { try await thread.run { try $0.spaces.current().map(\.space) } }
   }
 
   /// Returns the replica of a space of this file.
   ///
-  /// - Throws: ``ReplicaError/notFound(_:)`` if the file does not take part in it.
+  /// - Throws: ``ReplicaError/notFound(_:)`` if the file has not joined it.
   public func space(_ name: String) async throws -> Replica {
     try await typed {
       let own = try await thread.run { try $0.identity().server?.space.value }
@@ -166,7 +166,7 @@ extension Replica {
 
   /// Returns the replica of a joined space.
   ///
-  /// - Parameter tokens: tokens of its own; a replica with other ones is replaced.
+  /// - Parameter tokens: the space's own tokens; a replica with other ones is replaced.
   private func handle(_ number: Int, _ tokens: TokenKeeper? = nil) async throws -> Replica {
     if number == 1 { return self }
     if tokens == nil, let known = joined.withLock({ $0[number] }) { return known }
@@ -186,8 +186,8 @@ extension Replica {
 }
 
 extension ReplicaFile {
-  /// Returns the source of the token for a space that has none of its own: the first space's token, if
-  /// it is for the same server.
+  /// Returns the source of the token for a space without a token: the first space's token, if it is
+  /// for the same server.
   fileprivate func token(for address: ServerAddress, in number: Int) throws -> TokenSource {
     let joined = try spaces.file(number)
     guard try !joined.hasToken(), try identity().server?.url == address.url, try hasToken(),

@@ -1,15 +1,14 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The rows of a table that belong to one space: a column of the table has the space's name
-/// (SPEC.md §29).
+/// The rows of a table in one space: a column of the table has the space's name (SPEC.md §29).
 package struct SpaceShare: Sendable, Equatable {
   /// The column's name in this file.
   let column: Name
-  /// The space; `nil` before the ledger has one, so that no row belongs to it.
+  /// The space; `nil` before the ledger has one: no row belongs to it.
   let space: String?
 
-  /// Returns the condition of rows that belong to the space.
+  /// Returns the condition of rows in the space.
   ///
   /// - Parameter side: the row's name in the statement, such as `t` or `NEW`.
   func isOwn(_ side: String? = nil) -> String {
@@ -20,7 +19,7 @@ package struct SpaceShare: Sendable, Equatable {
 }
 
 extension TableSchema {
-  /// The table's rows that belong to the space, as a part of FROM.
+  /// The table's rows in the space, as a part of FROM.
   var rows: String {
     let place = quoted(local)
     return share.map { "(SELECT * FROM \(place) WHERE \($0.isOwn()))" } ?? place

@@ -4,7 +4,7 @@ import Synchronization
 final class WatchList: Sendable {
   private let watching = Mutex<[ObjectIdentifier: Wakeups]>([:])
 
-  /// Adds a watch, and returns its wakeups.
+  /// Adds a watch, and returns the wakeups for it.
   func add() -> Wakeups {
     let wakeups = Wakeups()
     watching.withLock { $0[ObjectIdentifier(wakeups)] = wakeups }

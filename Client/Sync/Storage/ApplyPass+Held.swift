@@ -1,10 +1,10 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Deletes that concern other rows, after the rest of a pull list (SPEC.md §28).
+/// Deletes with an effect on other rows, after the rest of a pull list (SPEC.md §28).
 extension ApplyPass {
-  /// Deletes the records together that no other row keeps, and brings the others back. Returns
-  /// whether any was deleted.
+  /// Deletes all records that no row keeps, together, and restores the others. Returns true if any
+  /// was deleted.
   @discardableResult
   mutating func resolveHeld() throws -> Bool {
     if held.isEmpty { return false }
@@ -31,9 +31,9 @@ extension ApplyPass {
     return isAnyDeleted
   }
 
-  /// Returns the held records to which rows refer that deferred changes move elsewhere. SQLite would
-  /// delete or change these rows, and the device would send that. So would rows that go with other
-  /// rows.
+  /// Returns the held records with referring rows that deferred changes move elsewhere. SQLite
+  /// would delete or change these rows, and the device would send the result. The same holds for
+  /// rows that go with other rows.
   private mutating func waitedFor() throws -> Set<RecordKey> {
     var open: [RecordKey] = []
     for key in try refusedWithRows() where !held.contains(key) {
@@ -53,7 +53,7 @@ extension ApplyPass {
     return found
   }
 
-  /// Returns the deferred records that have a row here. Others refer to nothing yet.
+  /// Returns the deferred records with a row here. Others refer to nothing yet.
   private mutating func refusedWithRows() throws -> [RecordKey] {
     try file.kept.refusedTables().flatMap { name -> [RecordKey] in
       guard let table = try plan(for: name)?.table else { return [] }
@@ -75,8 +75,8 @@ extension ApplyPass {
     open += try file.parents(of: key.record, by: links)
   }
 
-  /// Returns the records so that rows come before the rows to which they refer: otherwise they would
-  /// go with these, and be recorded as deleted.
+  /// Returns the records in an order with each row before the rows it refers to. Otherwise it would
+  /// go with them and be recorded as deleted.
   private mutating func childrenFirst(_ keys: [RecordKey]) throws -> [RecordKey] {
     var (order, seen) = ([RecordKey](), Set<RecordKey>())
     for key in keys {
@@ -96,7 +96,7 @@ extension ApplyPass {
     return order
   }
 
-  /// Returns those of the records that no row keeps, apart from rows that leave as well.
+  /// Returns the records that no row keeps, apart from rows that leave as well.
   private mutating func stillLeaving(
     _ keys: [RecordKey], _ staying: inout [RecordKey]
   ) throws -> [RecordKey] {
@@ -114,7 +114,7 @@ extension ApplyPass {
     return leaving
   }
 
-  /// Records a parent as inserted again. If the server has rejected that before, the delete stays
+  /// Records a parent as inserted again. After an earlier rejection by the server, the delete stays
   /// deferred.
   private mutating func restore(_ key: RecordKey) throws {
     guard let plan = try plan(for: key.table),
@@ -128,8 +128,8 @@ extension ApplyPass {
     hasPending = true
   }
 
-  /// Deletes records that may refer to each other. With ON DELETE RESTRICT, SQLite permits it only
-  /// from the last child on. Returns whether any was deleted.
+  /// Deletes records that may refer to each other. With ON DELETE RESTRICT, SQLite permits this
+  /// only from the last child on. Returns true if any was deleted.
   private mutating func delete(_ keys: [RecordKey]) throws -> Bool {
     isSettlingHeld = true
     defer { isSettlingHeld = false }
@@ -150,11 +150,11 @@ extension ApplyPass {
 }
 
 extension ApplyPass {
-  /// Deletes a record, with the rows that go with it. Returns whether there are any.
+  /// Deletes a record together with dependent rows. Returns true if there are any.
   mutating func takingAlong(
     _ change: Change, _ delete: () throws -> Void
   ) throws -> Bool {
-    // The delete of a row that goes with it is later than all writes seen on that row.
+    // The delete of a dependent row is later than all writes seen on that row.
     file.capture.observe(newestTime)
     // Only while it is not changed here: otherwise it would be copied.
     file.capture.seen = seen
@@ -178,13 +178,13 @@ extension ApplyPass {
     do {
       try deleteOrphan(change)
     } catch let error as SQLiteError where error.concernsRow && connection.isInTransaction {
-      // The schema keeps the row: its change stays deferred.
+      // The schema keeps the row: the change stays deferred.
     }
   }
 }
 
 extension RecordState {
-  /// Whether the state may give a row other values for a foreign key.
+  /// Returns true if the state may give a row other values for a foreign key.
   fileprivate func sets(_ link: ParentLink) -> Bool {
     if deleted != nil && !isAlive { return false }
     let names = link.child.columns.filter { column in

@@ -1,20 +1,20 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Retries the changes that the local schema rejected, after all others are applied.
+/// Retries changes rejected by the local schema, after all others are applied.
 extension ApplyPass {
-  /// Tries kept changes: a missing parent row or column may exist now. Unique values can move between
-  /// any number of rows, if they fit in the final state. The time for that grows only with the number
-  /// of these rows.
+  /// Retries kept changes: a missing parent row or column may exist now. Unique values can move
+  /// between any number of rows, if they fit in the final state. The time needed grows only with
+  /// the number of these rows.
   mutating func retryDeferred(_ choice: KeptChoice) throws {
     guard hasKept else { return }
     let blocked = try retryKept(choice)
-    // A single record may have been blocked by a row that moved later in this retry.
+    // A row moved later in this retry may have blocked a single record.
     if !blocked.isEmpty { try move(blocked) }
   }
 
-  /// Tries the deferred changes whose reason the list, or an own write since the last pull, may have
-  /// changed. The others cost nothing.
+  /// Tries the deferred changes, if the list, or an own write since the last pull, may have changed
+  /// their reason. The others cost nothing.
   mutating func retryDeferred() throws {
     guard hasKept else { return }
     if !hasOpenedKept {
@@ -23,18 +23,18 @@ extension ApplyPass {
       try file.kept.openUnseen()
     }
     try openAfterWrites()
-    // Deletes that refer to each other are decided together.
+    // Deletes of records with references to each other are decided together.
     if !held.isEmpty { try file.kept.openRows() }
-    // An applied record may be the one for which others wait.
+    // Others may wait for an applied record.
     repeat {
       let blocked = try retryKept(.open)
       if !blocked.isEmpty { try move(blocked) }
-      // Such a record may need the place of one that is deleted as soon as its children have moved.
+      // Such a record may need the place of a record deleted as soon as the children have moved.
       if !held.isEmpty { for key in blocked { try file.kept.open(waitingFor: key) } }
     } while try file.kept.hasOpen()
   }
 
-  /// Lets the next retry try changes for which writes of this pass have perhaps made room.
+  /// Opens changes for the next retry, if writes of this pass have perhaps made room for them.
   mutating func openAfterWrites() throws {
     guard hasKept else { return }
     try file.kept.open(afterWritesTo: writtenTables.sorted())
@@ -43,7 +43,7 @@ extension ApplyPass {
 
   /// Retries deferred changes.
   ///
-  /// - Returns: The records that values of other rows may block.
+  /// - Returns: The records possibly blocked by values of other rows.
   private mutating func retryKept(_ choice: KeptChoice) throws -> [RecordKey] {
     var blocked: [RecordKey] = []
     var place = KeptPlace.start
@@ -66,9 +66,9 @@ extension ApplyPass {
     try connection.checkInterruption()
   }
 
-  /// Takes the rows of these records out of their tables, and applies their deferred changes. If
-  /// not all of them fit, a failed record keeps its former row, and so does a record that conflicts
-  /// with it. The others are applied alone.
+  /// Moves the rows of these records out of their tables, and applies their deferred changes. If
+  /// not all of them fit, a failed record and any record in conflict with it keep their former
+  /// rows. The others are applied alone.
   private mutating func move(_ keys: [RecordKey]) throws {
     let rows = RowsAside(connection: connection, capture: file.capture)
     for key in keys {
@@ -95,7 +95,7 @@ extension ApplyPass {
 
   /// Applies the deferred changes of these records.
   ///
-  /// - Returns: The records that could not be applied.
+  /// - Returns: The records with a failed change.
   private mutating func applyKept(_ keys: [RecordKey]) throws -> [RecordKey] {
     for key in keys { _ = try aside?.remove(key) }
     var failed: [RecordKey] = []
@@ -107,8 +107,8 @@ extension ApplyPass {
     return failed
   }
 
-  /// Returns the records that have to keep their rows: those that failed, and those that now have
-  /// values of a row that stays.
+  /// Returns the records with rows that must stay: failed ones, and those that now have values of a
+  /// row that stays.
   private func staying(_ failed: [RecordKey], among keys: [RecordKey]) throws -> Set<RecordKey> {
     var staying = Set(failed)
     if staying.isEmpty { return [] }

@@ -8,9 +8,9 @@ struct ApplyPass {
   private let limits: Limits
   private let device: DeviceID
   let deferred: DeferredRecords
-  /// The upload-only tables, for which nothing is pulled.
+  /// The upload-only tables; nothing is pulled for them.
   private let uploads: [Name]
-  /// Tables to which rows may have been written unrecorded.
+  /// Tables with possible unrecorded writes.
   private let unrecorded: [Name: UnrecordedTable]
   var hasPending: Bool
   private(set) var hasKept: Bool
@@ -18,41 +18,42 @@ struct ApplyPass {
   private var plans: [Name: ApplyPlan?] = [:]
   private var lastPlan: ApplyPlan?
   var applied = 0
-  /// Records to delete after the rest of the list, because that concerns other rows.
+  /// Records to delete after the rest of the list, because their delete concerns other rows.
   var held = Set<RecordKey>()
-  /// Whether the rest of the list is applied, and these records are deleted.
+  /// True if the rest of the list is applied, and these records are deleted.
   var isSettlingHeld = false
-  /// The list's values of records that come back.
+  /// The list's values of restored records.
   private(set) var listed: [RecordKey: [Column]] = [:]
-  /// Whether the space's schema was among the changes.
+  /// True if the space's schema was among the changes.
   private(set) var hasNewSchema = false
   var refused = Set<RecordKey>()
-  /// Notes the records that the pull list names; `nil` if no caller needs them.
+  /// The statement to store the records named by the pull list; `nil` if no caller needs them.
   private var noted: SQLiteStatement?
   /// The newest timestamp in the changes; the device's clock moves past it.
   var newestTime = HybridTimestamp.zero
-  /// Changed values that rows of other tables may follow.
+  /// Changed values, for rows of other tables to follow.
   private(set) var moves: [KeyMove] = []
-  /// Rows that are out of their tables while values move between them.
+  /// Rows out of their tables while values move between them.
   var aside: RowsAside?
   /// How far the device has seen rows that go with their parents; `nil` outside of a pull list.
   var seen: SeenRows?
-  /// The records that the pass writes, if it searches for those without a parent.
+  /// Records written by the pass, for the search for rows without a parent; `nil` without such a
+  /// search.
   private(set) var written: WrittenRecords?
-  /// The tables whose rows it has written since deferred changes were tried.
+  /// The tables with rows written by the pass since deferred changes were tried.
   var writtenTables = Set<Name>()
   private var lastWritten: Name?
-  /// Whether deferred changes wait for records that may arrive.
+  /// True if deferred changes wait for records that may arrive.
   private var hasWaiting: Bool
-  /// The spellings of names that the changes have.
+  /// The spellings of names in the changes.
   var spellings = SpellingsFound()
   /// The changed rows; `nil` if the app has no interceptor for them.
   var pulled: PulledActions?
-  /// Whether the deferred changes are open that own writes may have freed.
+  /// True after the pass has opened the deferred changes that own writes may have freed.
   var hasOpenedKept = false
 
-  /// Returns the result of the run: all deferred records count. Some may be gone since, with the records
-  /// that they refer to.
+  /// Returns the result of the run: all deferred records count. Some may be gone since, with the
+  /// records they refer to.
   func result() throws -> AppliedPull {
     let fetched = try refused.filter { key in
       try !file.kept.contains(key) && file.refreshes.contains(key)
@@ -60,7 +61,7 @@ struct ApplyPass {
     return AppliedPull(applied: applied, refused: try file.kept.refusedCount() + fetched.count)
   }
 
-  /// Records that the server has deleted, if the pass searches for them.
+  /// Records deleted by the server, if the pass searches for them.
   private(set) var deleted: [RecordKey: Stamp] = [:]
 
   init(
@@ -97,7 +98,7 @@ struct ApplyPass {
     }
   }
 
-  /// Keeps a change that violates the protocol, so that all others are applied.
+  /// Stores a change that violates the protocol, so all others can be applied.
   private mutating func deferUnreadable(_ change: UnreadableChange) throws {
     guard let key = change.key else {
       return try file.log(
@@ -110,7 +111,7 @@ struct ApplyPass {
     try file.kept.store(change, of: key)
   }
 
-  /// Starts to note the records that the pull list names, in the temporary table `ferry_named`.
+  /// Starts to record the names in the pull list, in the temporary table `ferry_named`.
   mutating func recordNames() throws {
     try connection.execute(
       """
@@ -121,7 +122,7 @@ struct ApplyPass {
     noted = try connection.statement("INSERT OR IGNORE INTO temp.ferry_named VALUES (?, ?)")
   }
 
-  /// Removes a record that the server no longer has.
+  /// Removes a record no longer on the server.
   mutating func remove(_ key: RecordKey) throws {
     let gone = Stamp(time: .zero, device: device)
     let state = RecordState(deleted: SequencedStamp(stamp: gone, sequence: 0))
@@ -207,7 +208,7 @@ struct ApplyPass {
       let deferral = Deferral(error, isShared: plan.table.share != nil)
       // The rest of the list may change the reason, unless the row alone is at fault.
       let isFinal = isRetry || deferral == .definition
-      // Values that move between rows may need earlier ones that wait.
+      // Values moving between rows may need earlier, waiting changes.
       if !isFinal { recordWrite(to: plan.table.name) }
       try deferChange(change, reason: error.message, isFinal ? deferral : .open)
       return error.isUnique || error == ApplyPlan.ignored ? .blocked : .settled
@@ -220,7 +221,7 @@ struct ApplyPass {
     return .settled
   }
 
-  /// Whether a change waits for the rest of the list without an attempt.
+  /// Returns true if a change waits for the rest of the list without an attempt.
   private func isToHold(_ change: Change, _ isRetry: Bool) -> Bool {
     if deferred.orphans.contains(change.key) { return true }
     return !isRetry && deferred.held.contains(change.key) && !change.state.isAlive
@@ -248,18 +249,18 @@ struct ApplyPass {
       of: change.state, pending: pending, device: device, rules: plan.rules)
     let aside = aside
     let isAside = try aside?.holds(change.key) ?? false
-    // Only a write takes a row's values from the row.
+    // Only a write reads a row's values from the row.
     if isAside, !effect.isWrite { try aside?.restore(change.key) }
     file.capture.beginApplying(change.key, isDeleting: effect == .delete)
     if !held.isEmpty { held.remove(change.key) }
     switch effect {
     case .none: break
     case .delete:
-      // The list may move a row elsewhere that would go with this one.
+      // The list may move a row elsewhere; before the move, this delete would remove it.
       if try !isSettlingHeld && plan.concernsOthers(change.key.record) { return false }
       let forgotten = try forgotten(change, plan)
       try file.storeFormerRow(change, plan.table, hasOwnWrites: !pending.isEmpty)
-      // Rows that go along come back with it.
+      // Dependent rows return together with the record.
       let former = isSettlingHeld ? try file.referringRow(change.key) : nil
       let isAlone = try !takingAlong(change) {
         try plan.deleteChildren(change.key.record)
@@ -269,7 +270,8 @@ struct ApplyPass {
         try file.storeFormerRow(former, of: change.key, deletedBy: stamp)
       }
       if let forgotten { try file.storeLost(forgotten, of: change.key, true) }
-      // Rows that went with it by a foreign key are recorded as deleted, which shields them.
+      // Rows deleted with the record by a foreign key are recorded as deleted, and this shields
+      // them.
       if !hasPending { hasPending = try !file.queue.isEmpty() }
     case .upsert(let columns, let isWhole, let kept):
       let columns = knowsAll ? columns : columns.filter { plan.known.contains($0.name) }
@@ -280,7 +282,7 @@ struct ApplyPass {
       if isAside && !isWhole {
         try aside?.restore(change.key, changing: columns)
       } else if isRetry && !isWhole {
-        // Deferred parts add to a record; they do not create one that is gone.
+        // Deferred parts add to a record; they do not create a deleted one.
         try plan.change(change.key.record, columns)
       } else {
         try plan.upsert(change.key.record, columns, isWhole: isWhole, kept: kept)
@@ -291,8 +293,8 @@ struct ApplyPass {
     return true
   }
 
-  /// Returns the values of a row that the server does not have, although this device changed it: another
-  /// device deleted it, and the server has removed the tombstone since.
+  /// Returns the values of a row changed by this device and absent on the server: another device
+  /// deleted it, and the server has removed the tombstone since.
   private func forgotten(_ change: Change, _ plan: ApplyPlan) throws -> [Column]? {
     guard change.state.deleted?.stamp.time == .zero, unrecorded[change.key.table] == nil,
       try file.refreshes.isOverruled(change.key)
@@ -300,7 +302,7 @@ struct ApplyPass {
     return try file.row(change.key, plan.table)?.filter { $0.value != .null }
   }
 
-  /// Lets a delete wait for the rest of the list.
+  /// Holds a delete until the rest of the list is applied.
   private mutating func postpone(_ change: Change, isRetry: Bool) throws {
     held.insert(change.key)
     if !isRetry { recordWrite(to: change.key.table) }
@@ -313,7 +315,7 @@ struct ApplyPass {
     lastWritten = table
   }
 
-  /// Lets changes be tried that wait for a record. One that never existed is deleted at time 0 (SPEC.md
+  /// Opens changes waiting for a record. A record that never existed is deleted at time 0 (SPEC.md
   /// §15).
   private func recordArrival(of change: Change) throws {
     guard hasWaiting, change.state.isAlive || change.state.deleted?.stamp.time != .zero else {
@@ -322,7 +324,7 @@ struct ApplyPass {
     try file.kept.open(waitingFor: change.key)
   }
 
-  /// Deletes a record that goes with a deleted one.
+  /// Deletes a record together with a deleted parent.
   mutating func deleteOrphan(_ change: Change) throws {
     guard let plan = try plan(for: change.key.table) else { return }
     _ = try takingAlong(change) { [file] in try file.deleteOrphan(change, plan) }
@@ -331,7 +333,7 @@ struct ApplyPass {
     refused.remove(change.key)
   }
 
-  /// Returns the values of a record that rows of other tables may follow, for each of the plan's
+  /// Returns a record's values that rows of other tables may follow, for each of the plan's
   /// followers.
   private func followed(
     _ key: RecordKey, _ plan: ApplyPlan, isAside: Bool

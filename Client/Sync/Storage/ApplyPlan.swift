@@ -2,16 +2,16 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// The statements that apply remote changes to one table, prepared once for each set of columns.
+/// The statements to apply remote changes to one table, prepared once for each set of columns.
 final class ApplyPlan {
   let table: TableSchema
   /// The space's rules for the table.
   let rules: TableRules
   /// The names of the table's columns.
   let known: Set<Name>
-  /// Whether the space knows the table's name, as far as this device knows.
+  /// True if the space knows the table's name, as far as this device knows.
   let isShared: Bool
-  /// The columns whose names the space does not know yet.
+  /// The columns with names unknown to the space so far.
   let unshared: Set<Name>
   private let connection: SQLiteConnection
   private var lastNames: [Name] = []
@@ -21,11 +21,11 @@ final class ApplyPlan {
   private var lastUpdatedNames: [Name] = []
   private var lastUpdate: SQLiteStatement?
   private var isLastUpdateDeferred = false
-  /// Foreign keys by which rows of tracked tables follow a changed value of this table.
+  /// Foreign keys that make rows of tracked tables follow a changed value of this table.
   let followers: [KeyFollower]
-  /// Whether SQLite deletes or changes rows of this table along with a parent.
+  /// True if SQLite deletes or changes rows of this table along with a parent.
   let goesWithParents: Bool
-  /// Whether a trigger of the user's may write to other rows when a row is deleted.
+  /// True if a trigger of the user's may write to other rows when a row is deleted.
   private let hasDeleteTrigger: Bool
   /// The rules of the foreign keys of all tables.
   private let parentRules: ParentRules
@@ -52,8 +52,8 @@ final class ApplyPlan {
     known = Set(table.columns.map(\.name))
   }
 
-  /// Returns a plan that writes the same rows to a copy of the table, which has neither triggers nor rows
-  /// that refer to it.
+  /// Returns a plan to write the same rows to a copy of the table. The copy has neither triggers
+  /// nor referring rows.
   func writing(to copy: Name) -> ApplyPlan {
     ApplyPlan(
       table: TableSchema(
@@ -62,8 +62,8 @@ final class ApplyPlan {
       rules: rules, connection: connection, isShared: isShared, unshared: unshared)
   }
 
-  /// Whether the table has all of these columns. Most changes name the same columns as the change
-  /// before, which this detects without hashing their names.
+  /// Returns true if the table has all of these columns. Most changes name the same columns as the
+  /// change before; this case needs no hashes of their names.
   func knowsAll(_ columns: [ColumnState]) -> Bool {
     if isNamed(columns, lastKnownNames) { return true }
     guard columns.allSatisfy({ known.contains($0.name) }) else { return false }
@@ -71,8 +71,8 @@ final class ApplyPlan {
     return true
   }
 
-  /// Whether these are the columns' names, in order. By index: a loop over the columns would copy
-  /// each one.
+  /// Returns true if these are the columns' names, in order. By index: a loop over the columns
+  /// would copy each one.
   private func isNamed(_ columns: [ColumnState], _ names: [Name]) -> Bool {
     columns.count == names.count
       && columns.indices.allSatisfy { columns[$0].name == names[$0] }
@@ -80,11 +80,11 @@ final class ApplyPlan {
 
   /// Sets columns of a record, or creates it.
   ///
-  /// - Parameter kept: values that an existing row keeps and a new row begins with.
+  /// - Parameter kept: values kept by an existing row and given to a new one.
   /// - Throws: ``SQLiteError``, also if a constraint or a trigger of the table silently ignores the
   ///   row.
   func upsert(_ record: Name, _ columns: [ColumnState], isWhole: Bool, kept: [Column]) throws {
-    // An insert fails for columns that the change omits, before SQLite considers its ON CONFLICT,
+    // An insert fails for columns missing from the change, before SQLite considers its ON CONFLICT,
     // although the row has them.
     if !isWhole && !columns.isEmpty {
       if try update(record, columns) { return }
@@ -97,8 +97,7 @@ final class ApplyPlan {
     if try statement.run(row) == 0 { try checkIgnored(record, columns) }
   }
 
-  /// Checks a write that changed nothing: the row has these values already, or the table ignored
-  /// it.
+  /// Checks a write without effect: the row has these values already, or the table ignored it.
   private func checkIgnored(_ record: Name, _ columns: [ColumnState]) throws {
     let conditions = columns.enumerated().map {
       " AND \(table.quotedColumn($1.name)) COLLATE BINARY IS "
@@ -110,7 +109,7 @@ final class ApplyPlan {
     if !isThere { throw Self.ignored }
   }
 
-  /// The error for a constraint with ON CONFLICT IGNORE or a trigger with RAISE(IGNORE), which give
+  /// The error for a constraint with ON CONFLICT IGNORE or a trigger with RAISE(IGNORE); they give
   /// no other sign.
   static let ignored = SQLiteError(
     code: SQLiteError.constraintCode,
@@ -126,13 +125,13 @@ final class ApplyPlan {
     if try removed == 0 && exists(record) { throw Self.ignored }
   }
 
-  /// Whether the delete of a record's row may delete, change or leave other rows.
+  /// Returns true if the delete of a record's row may delete, change or leave other rows.
   func concernsOthers(_ record: Name) throws -> Bool {
     if hasDeleteTrigger { return try exists(record) }
     return try isRow(record, referring)
   }
 
-  /// Whether rows of tracked tables keep a record's row from being deleted.
+  /// Returns true if rows of tracked tables protect a record's row from a delete.
   ///
   /// - Parameter choice: the rows that count.
   func isHeld(_ record: Name, by choice: ParentRules.Choice) throws -> Bool {
@@ -146,7 +145,7 @@ final class ApplyPlan {
         + "AND (\(condition))", record)
   }
 
-  /// Returns the records in ``ParentRules/leaving`` whose rows refer to a record.
+  /// Returns the records in ``ParentRules/leaving`` with rows that refer to a record.
   func leavingChildren(_ record: Name) throws -> [RecordKey] {
     try leavingChildren.flatMap { child in
       try connection.rows(child.sql, record) {
@@ -155,19 +154,20 @@ final class ApplyPlan {
     }
   }
 
-  /// Removes the rows that go with a record by a rule of the space, although SQLite would keep them.
+  /// Removes the rows that go with a record by a rule of the space, although SQLite would keep
+  /// them.
   func deleteChildren(_ record: Name) throws {
     for removal in removals { try connection.foreignKeyStatement(removal).run(record) }
   }
 
-  /// Whether the record has a row.
+  /// Returns true if the record has a row.
   func exists(_ record: Name) throws -> Bool {
     try connection.exists(
       "SELECT 1 FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))", record)
   }
 
-  /// Returns values without a stamp, for this device's own writes; omits columns that the table
-  /// lacks.
+  /// Returns values without a stamp, for this device's own writes; omits columns missing from the
+  /// table.
   func unstamped(_ columns: [Column]) -> [ColumnState] {
     let nobody = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
     return columns.filter { known.contains($0.name) }.map {
@@ -175,7 +175,7 @@ final class ApplyPlan {
     }
   }
 
-  /// Sets columns of a record if it exists. Returns whether it does.
+  /// Sets columns of a record if it exists. Returns true if it does.
   func update(_ record: Name, _ columns: [ColumnState]) throws -> Bool {
     try updateStatement(columns).run(BoundRow(record: record, columns: columns)) > 0
   }
@@ -238,7 +238,7 @@ final class ApplyPlan {
     let marks = (table.keyValues(ofWritten: "?1") + values).joined(separator: ", ")
     let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
     let statement = try connection.foreignKeyStatement(
-      // With its own name, a table called excluded would hide the inserted values.
+      // Without an alias, a table called excluded would hide the inserted values.
       "INSERT INTO \(quoted(table.local)) AS ferry_row(\(list)) VALUES (\(marks)) "
         + "ON CONFLICT(\(table.keyList.joined(separator: ", "))) DO \(action)")
     if isPlain {

@@ -4,8 +4,8 @@ import FerryStoredValues
 
 /// The conflicts of a replica's file: `ferry_conflicts` (SPEC.md §6, §15).
 ///
-/// Each row is a value that lost, or a question for the user. The device's own identifiers show
-/// which sides it wrote itself.
+/// Each row is a lost value, or a question for the user. The device's own identifiers show the
+/// sides written here.
 struct ConflictTable {
   let connection: SQLiteConnection
   let limits: Limits
@@ -21,25 +21,25 @@ struct ConflictTable {
     try connection.count("SELECT count(*) FROM ferry_conflicts WHERE \(Self.isOpen)")
   }
 
-  /// Whether any question for the user is open.
+  /// Returns true if any question for the user is open.
   func hasOpenQuestions() throws -> Bool {
     try connection.exists("SELECT 1 FROM ferry_conflicts WHERE \(Self.isOpen) LIMIT 1")
   }
 
-  /// Whether any value of a record has lost.
+  /// Returns true if any value of a record has lost.
   func concern(_ key: RecordKey) throws -> Bool {
     try connection.exists(
       "SELECT 1 FROM ferry_conflicts WHERE record = ? AND tbl = ? LIMIT 1", key.record, key.table)
   }
 
-  /// Whether an operation has a conflict about a record.
+  /// Returns true if an operation has a conflict about a record.
   func has(anyOf operation: OperationID, on key: RecordKey) throws -> Bool {
     try connection.exists(
       "SELECT 1 FROM ferry_conflicts WHERE operation = ? AND record = ? AND tbl = ? LIMIT 1",
       operation, key.record, key.table)
   }
 
-  /// Whether a value is listed as lost by an operation by any author.
+  /// Returns true if a value is listed as lost by an operation by any author.
   func has(_ conflict: Conflict, of operation: OperationID, on key: RecordKey) throws -> Bool {
     var lost = JSONWriter()
     lost.value(conflict.lost)
@@ -68,7 +68,7 @@ struct ConflictTable {
     return found
   }
 
-  /// Returns conflicts that were noted after one of them, oldest first.
+  /// Returns conflicts stored after the given one, oldest first.
   func noted(after number: Int64, own: OwnNames) throws -> [KeptConflict] {
     try connection.rows("\(Self.selection) WHERE seq > ? ORDER BY seq", number) {
       try conflict($0, own)
@@ -94,7 +94,7 @@ struct ConflictTable {
     ) { try conflict($0, own) }
   }
 
-  /// Returns the values of a record that lost together with a conflict's row.
+  /// Returns the values of a record lost together with a conflict's row.
   func lostValues(with kept: KeptConflict, own: OwnNames) throws -> [KeptConflict] {
     try connection.rows(
       "\(Self.selection) WHERE operation = ? AND record = ? AND tbl = ? AND col IS NOT NULL",
@@ -129,11 +129,11 @@ struct ConflictTable {
 
   // MARK: Writing
 
-  /// Stores a conflict; ignores one that is known already. Opens a question about a unique value again.
+  /// Stores a conflict; ignores a known one. Reopens a question about a unique value.
   ///
   /// - Parameters:
   ///   - now: the wall clock in milliseconds.
-  ///   - holder: the record here that has the unique value.
+  ///   - holder: the local record with the unique value.
   func store(
     _ conflict: Conflict, of operation: OperationID, on key: RecordKey,
     at sequence: SequenceNumber?, now: Int64, holder: Name? = nil
@@ -168,7 +168,7 @@ struct ConflictTable {
 
   /// Marks a conflict as answered by the user.
   func markResolved(_ kept: KeptConflict, now: Int64) throws {
-    // The question of a record's existence includes its lost values.
+    // The question about a record's existence includes the lost values.
     try connection.run(
       """
       UPDATE ferry_conflicts SET resolved = ?1 WHERE record = ?2 AND tbl = ?3 AND resolved IS NULL

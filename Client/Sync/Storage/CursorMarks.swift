@@ -1,16 +1,16 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Places of the cursor with their times by the server's clock: `ferry_marks`. With them a device
-/// knows whether the authors of all that a server lost still keep it.
+/// Places of the cursor with their times by the server's clock: `ferry_marks`. They show whether
+/// the authors of all operations lost by a server still have them.
 struct CursorMarks {
   let connection: SQLiteConnection
 
   /// The least time between marks, in milliseconds.
   private static let distance: Int64 = 24 * 3_600_000
 
-  /// Notes the cursor's place. Of the marks that are as old as the archive may become, it keeps the
-  /// newest.
+  /// Stores the cursor's place. Of the marks as old as the archive may become, only the newest
+  /// stays.
   ///
   /// - Parameter now: the server's clock in milliseconds.
   func add(_ applied: SequenceNumber, now: Int64) throws {
@@ -25,8 +25,8 @@ struct CursorMarks {
       now - ReplicaFile.archiveAgeMax)
   }
 
-  /// Whether the whole history of the marks is younger than the time for which devices keep their
-  /// operations, as far as it is known here.
+  /// Returns true if the whole known history of the marks is younger than the time devices keep
+  /// their operations.
   func areYoung(now: Int64) throws -> Bool {
     try !connection.exists(
       "SELECT 1 FROM ferry_marks WHERE at <= ? AND applied > 0 LIMIT 1",

@@ -4,12 +4,12 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Reads a table's definition as other devices can create it, and names the parts that they cannot.
+/// Reads a table's definition for other devices, and names the parts they cannot create.
 struct DeclaredTableReader {
   let table: TableSchema
   let names: SpaceNames
   let connection: SQLiteConnection
-  /// The parts of the table that a definition cannot have.
+  /// Parts of the table without a place in a definition.
   private(set) var omitted: [String] = []
   private var isStrict = false
 
@@ -47,7 +47,7 @@ struct DeclaredTableReader {
     return declared
   }
 
-  /// Names the parts that no definition can have.
+  /// Names the parts without a place in any definition.
   private mutating func omitRest(_ sql: TableSQL) throws {
     for column in table.keys.map(\.local) + table.columns.map(\.local) {
       guard let collation = connection.collation(of: column.text, in: table.local.text),
@@ -115,7 +115,7 @@ struct DeclaredTableReader {
     return columns
   }
 
-  /// Returns a column's name in the space; the key has its own name.
+  /// Returns a column's name in the space; the key's name is separate.
   private func spaceName(_ local: Name) -> Name? {
     if let key = table.keys.first(where: { $0.local.folded == local.folded }) { return key.local }
     return table.columns.first { $0.local.folded == local.folded }?.name
@@ -231,8 +231,7 @@ extension DeclaredReference.Action {
 }
 
 extension DeclaredTable {
-  /// Returns the statements that create the table on a device that calls all columns as the space
-  /// does.
+  /// Returns the statements to create the table on a device with the space's names for all columns.
   ///
   /// - Parameter local: returns the name, and the names of columns, of a table here.
   func statements(
@@ -276,7 +275,7 @@ extension DeclaredTable {
 }
 
 extension DeclaredKey {
-  /// The constraints of the table, which SQL has after all columns.
+  /// The constraints of the table, after all columns in SQL.
   fileprivate var constraints: [String] {
     guard case .value(let columns) = self else { return [] }
     return ["PRIMARY KEY (\(columns.map { quoted($0.name) }.joined(separator: ", ")))"]

@@ -1,33 +1,32 @@
 import FerryProtocol
 
-/// Records whose changes a pull does not apply as they arrive.
+/// Records with changes that a pull does not apply as they arrive.
 struct DeferredRecords {
   /// Records deferred without an attempt, with the reason; `nil` for a violated foreign key.
   var reasons: [RecordKey: String?] = [:]
-  /// The record that each deferred one goes with. It is fetched once: the server may have deleted
-  /// it.
+  /// The parent of each deferred record. It is fetched once: the server may have deleted it.
   var parents: [RecordKey: RecordKey] = [:]
-  /// Records that end the transaction, with the event for which they wait.
+  /// Records that end the transaction, with the event they wait for.
   var ended: [RecordKey: Deferral] = [:]
-  /// The deferred record that each deferred one goes with. The list has it.
+  /// The deferred parent of each deferred record. The list has it.
   var lacking: [RecordKey: RecordKey] = [:]
-  /// Deleted records to which rows refer that the list has brought later. Their delete waits for the
-  /// rest of the list.
+  /// Deleted records with referring rows later in the list. Their delete waits for the rest of the
+  /// list.
   var held: Set<RecordKey> = []
-  /// Records that this device has deleted, and that come back because rows refer to them.
+  /// Records deleted by this device and restored because rows refer to them.
   var recalled: Set<RecordKey> = []
-  /// Whether no record may come back: one of them refers to a row that cannot.
+  /// True if no record may return: one of them refers to a row that cannot.
   var isRecallOff = false
-  /// Those of them for which the user is asked.
+  /// Those of them with a question to the user.
   var asked: Set<RecordKey> = []
-  /// Records that lose their parent (ON DELETE SET NULL, SET DEFAULT), because it is deleted.
+  /// Records that lose their deleted parent (ON DELETE SET NULL, SET DEFAULT).
   var released: [RecordKey: ParentLink] = [:]
   /// Deleted records, because they go with a deleted record.
   var orphans: Set<RecordKey> = []
-  /// Whether the pass searches for records that the server has deleted, and for those that it lacks.
+  /// True if the pass searches for records deleted by the server, and for records missing there.
   var isSearching = false
 
-  /// Defers records, and at once all that need them.
+  /// Defers records, and at once all records that need them.
   mutating func leaveOut(
     _ records: Set<RecordKey>, _ dependants: DependentRecords<RecordKey>,
     besides settled: Set<RecordKey> = []
@@ -47,8 +46,8 @@ struct DeferredRecords {
     ended[record.key] = record.isAlone ? .definition : .rows
   }
 
-  /// Returns the reason and the event for which a change waits that is deferred without an attempt; `nil`
-  /// if it is not.
+  /// Returns the reason to defer a change without an attempt, and the event it waits for; `nil` if
+  /// it is not deferred.
   func deferral(of change: Change) -> (reason: String, Deferral)? {
     guard !reasons.isEmpty, let reason = reasons[change.key] else { return nil }
     let isAlive = change.state.isAlive

@@ -27,7 +27,7 @@ struct DeviceNameTable {
     try save(own)
   }
 
-  /// Notes the names that the pages of a round show. Returns the state of the own name after that.
+  /// Stores the names in the pages of a round. Returns the new state of the own name.
   func store(_ shown: ShownNames) throws -> OwnName {
     var own = try own()
     let before = own
@@ -41,7 +41,7 @@ struct DeviceNameTable {
     return own
   }
 
-  /// Notes whether the server has taken the name.
+  /// Records the server's answer to the sent name.
   func endSending(_ sent: NamedDevice, isTaken: Bool) throws {
     try connection.transaction {
       var own = try own()
@@ -58,7 +58,7 @@ struct DeviceNameTable {
 
   // MARK: Other devices
 
-  /// Has the next sync ask for the names of a conflict's devices.
+  /// Makes the next sync request the names of a conflict's devices.
   func expectNames(of conflict: Conflict) throws {
     let insert = try connection.statement(
       "INSERT INTO ferry_device_names(device) VALUES (?) ON CONFLICT DO NOTHING")
@@ -67,7 +67,7 @@ struct DeviceNameTable {
     }
   }
 
-  /// Returns devices whose names are not known or perhaps old.
+  /// Returns devices with unknown or perhaps old names.
   func toAsk(limit: Int) throws -> [DeviceID] {
     try connection.rows(
       "SELECT device FROM ferry_device_names WHERE is_current = 0 ORDER BY device LIMIT ?", limit
@@ -86,7 +86,7 @@ struct DeviceNameTable {
 
   /// Returns all known names.
   ///
-  /// - Parameter device: this device, which has its own name.
+  /// - Parameter device: this device; the own name belongs to it.
   func all(as device: DeviceID) throws -> DeviceNames {
     var known = try connection.rows("SELECT device, name FROM ferry_device_names") { row in
       row.uniqueID(0).map {
@@ -100,7 +100,7 @@ struct DeviceNameTable {
 }
 
 extension DeviceName {
-  /// Reads a name from the file, into which any program may have written; `nil` if it is none.
+  /// Reads a name from the file; any program may have written it; `nil` if it is not a name.
   fileprivate init?(stored text: String?) {
     guard let text, let name = try? DeviceName(checking: text) else { return nil }
     self = name

@@ -2,8 +2,8 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Operations of upload-only tables that failed: marked ones are in the queue still
-/// (`ferry_failed`), others have left it (`ferry_unsent`) (SPEC.md §17).
+/// Failed operations of upload-only tables: marked ones are in the queue still (`ferry_failed`),
+/// others have left it (`ferry_unsent`) (SPEC.md §17).
 struct FailedUploads {
   let connection: SQLiteConnection
 
@@ -12,7 +12,7 @@ struct FailedUploads {
 
   // MARK: Marks
 
-  /// Whether a pull has to show the state of marked operations.
+  /// Returns true if a pull must show the state of marked operations.
   func hasMarks() throws -> Bool { try connection.exists("SELECT 1 FROM ferry_failed LIMIT 1") }
 
   /// Marks operations of the queue. Returns how many were not marked before.
@@ -27,7 +27,8 @@ struct FailedUploads {
     try connection.rows("SELECT seq, detail FROM ferry_failed") { ($0.int64(0), $0.text(1)) }
   }
 
-  /// Removes the marks of operations that the server has, and of those that are not in the queue.
+  /// Removes the marks of operations already on the server, and of operations no longer in the
+  /// queue.
   func removeMarks(through confirmed: Int64) throws {
     try connection.run(
       "DELETE FROM ferry_failed WHERE seq <= ? OR seq NOT IN (SELECT seq FROM ferry_pending)",
@@ -36,7 +37,7 @@ struct FailedUploads {
 
   func removeMarks() throws { try connection.run("DELETE FROM ferry_failed") }
 
-  /// Removes the marks on some records, and those of operations that go with them.
+  /// Removes the marks on some records, and on operations that go with them.
   func removeMarks(where isChosen: (RecordKey) -> Bool) throws {
     let marked = "ferry_pending WHERE seq IN (SELECT seq FROM ferry_failed)"
     let remove = try connection.statement("DELETE FROM ferry_failed WHERE seq = ?")
@@ -60,7 +61,7 @@ struct FailedUploads {
   /// Returns the operations of the queue, in order.
   func queue() throws -> UploadQueue { try uploads(from: "ferry_pending") }
 
-  /// Returns the operations that have left the queue, in order.
+  /// Returns the operations outside of the queue, in order.
   func unsent() throws -> UploadQueue { try uploads(from: "ferry_unsent") }
 
   private func uploads(from source: String) throws -> UploadQueue {
@@ -74,7 +75,7 @@ struct FailedUploads {
 
   func hasUnsent() throws -> Bool { try connection.exists("SELECT 1 FROM ferry_unsent LIMIT 1") }
 
-  /// Returns the records of failed and rejected operations that have operations in no packet.
+  /// Returns the records with failed or rejected operations and later operations in no packet.
   func recordsWithFollowers() throws -> Set<RecordKey> {
     var keys = Set<RecordKey>()
     for source in ["ferry_unsent", "ferry_quarantine"] {
@@ -100,14 +101,14 @@ struct FailedUploads {
 
   /// The base of an operation that returns to the queue.
   enum Base: String {
-    /// The base that it had, or the cursor if that is lower.
+    /// The former base, or the cursor if it is lower.
     case former = "base = min(base, (SELECT applied FROM ferry_replica))"
     /// The cursor, in the transaction's group.
     case present = "grp = ferry_group(), base = ferry_base()"
   }
 
-  /// Moves a failed or rejected operation to the queue's end, with its identifier. The caller has
-  /// stored the clock: the operation at the end has an old time then.
+  /// Moves a failed or rejected operation to the queue's end, with the same identifier. The caller
+  /// has stored the clock: afterwards the operation at the end has an old time.
   func requeue(_ order: Int64, _ base: Base) throws {
     try connection.run(
       """

@@ -2,8 +2,8 @@ import FerryProtocol
 import Foundation
 import Synchronization
 
-/// Keeps each replica's token in its own file beside the replica, `<replica>-token`. Only its owner
-/// may read it (mode 0600 from its creation).
+/// Stores each replica's token in a separate file beside the replica, `<replica>-token`. Only the
+/// owner may read it (mode 0600 from the file's creation).
 public struct FileCredentialStore: CredentialStore {
   /// The most bytes of a token file; a longer one is not Ferry's.
   private static let bytesMax = 64 << 10
@@ -22,7 +22,7 @@ public struct FileCredentialStore: CredentialStore {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw Self.failure(name) }
-    // For example, a copy has the default mode of its program.
+    // For example, a copy has the default mode of the copying program.
     if status.st_mode & 0o077 != 0 { fchmod(descriptor, 0o600) }
     var bytes = [UInt8](repeating: 0, count: Self.bytesMax)
     let count = read(descriptor, &bytes, bytes.count)
@@ -59,7 +59,7 @@ public struct FileCredentialStore: CredentialStore {
   }
 }
 
-/// Keeps tokens in memory while the process runs.
+/// Stores tokens in memory while the process runs.
 public final class MemoryCredentialStore: CredentialStore {
   private let kept = Mutex<[String: Credential]>([:])
 

@@ -1,9 +1,9 @@
 import FerryProtocol
 import FerrySQLite
 
-/// How a first list is filled in beside its tables.
+/// How a first list is filled in beside the tables.
 package struct FirstListOptions: Sendable {
-  /// The fewest changes of a list that are worth copies of the tables.
+  /// The fewest changes of a list that make copies of the tables worthwhile.
   package var changesMin = 20_000
   /// The changes of one transaction. Other writers wait for it, not for the list.
   package var sliceChanges = 2_000
@@ -23,7 +23,7 @@ package struct FirstListOptions: Sendable {
   private static let pauseMax: Duration = .milliseconds(50)
 }
 
-/// The rows of a first list beside their tables, and the changes that are left for the exchange.
+/// The rows of a first list beside their tables, and the changes left for the exchange.
 final class FilledList {
   let pairs: [ShadowTables.Pair]
   /// The newest own operation when the copies were made.
@@ -32,7 +32,7 @@ final class FilledList {
   private(set) var applied = 0
   private(set) var newestTime = HybridTimestamp.zero
   private(set) var spellings = SpellingsFound()
-  /// The plans that write to the copies, by the names of the tables in the space.
+  /// The plans for writes to the copies, by the names of the tables in the space.
   let plans: [Name: ApplyPlan]
   private let connection: SQLiteConnection
   private var rule = FirstList()
@@ -86,7 +86,7 @@ final class FilledList {
   }
 }
 
-/// A list whose rows cannot be filled in beside their tables; it is applied at once.
+/// A list with rows that cannot be filled in beside their tables; it is applied at once.
 struct CannotFill: Error {}
 
 extension ApplyPass {

@@ -2,10 +2,10 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Rows of records that other devices deleted although this device had written to them:
-/// `ferry_former_rows`. An answer that brings such a record back needs all of its values.
+/// Rows deleted by other devices after writes of this device: `ferry_former_rows`. An answer that
+/// restores such a record needs all values of the row.
 ///
-/// A file keeps them as long as its conflicts, one for each record.
+/// A file keeps them as long as the conflicts, one for each record.
 struct FormerRows {
   let connection: SQLiteConnection
   let limits: Limits

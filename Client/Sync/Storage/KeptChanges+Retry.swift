@@ -2,13 +2,13 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Which deferred changes are tried again, and when (SPEC.md §23). The rule is ``Deferral``; here are
-/// its queries. Each one costs as much as the changes that it finds.
+/// The choice and the time of retries of deferred changes (SPEC.md §23). The rule is ``Deferral``;
+/// here are its queries. Each query costs as much as the changes it finds.
 extension KeptChanges {
-  /// The most changes with an unseen reason that one pull tries, those first that have waited longest.
+  /// The most changes with an unseen reason retried by one pull, longest wait first.
   static let unseenPerPull = 500
 
-  /// Whether a pull has to try changes, although its list is empty.
+  /// Returns true if a pull must retry changes, although the list is empty.
   func isAnyToTry() throws -> Bool {
     if try hasOpen() || connection.exists("SELECT 1 FROM ferry_kept WHERE waits >= 4 LIMIT 1") {
       return true
@@ -20,12 +20,12 @@ extension KeptChanges {
       """)
   }
 
-  /// Whether changes are to be tried now.
+  /// Returns true if changes are to be tried now.
   func hasOpen() throws -> Bool {
     try connection.exists("SELECT 1 FROM ferry_kept WHERE waits = 0 LIMIT 1")
   }
 
-  /// Returns records that wait because other rows of their tables have their unique values.
+  /// Returns records waiting because other rows of their tables have their unique values.
   func waitingForRows(limit: Int) throws -> [RecordKey] {
     try connection.rows(
       "SELECT tbl, record FROM ferry_kept INDEXED BY ferry_kept_table WHERE waits = 3 LIMIT ?",
@@ -33,14 +33,14 @@ extension KeptChanges {
     ) { RecordKey(table: $0.name(0), record: $0.name(1)) }
   }
 
-  /// Whether changes wait for the records to which they refer.
+  /// Returns true if changes wait for the records they refer to.
   func hasWaitingForParents() throws -> Bool {
     try connection.exists("SELECT 1 FROM ferry_kept WHERE waits = 1 LIMIT 1")
   }
 
   // MARK: Events
 
-  /// Lets changes be tried that wait for a record.
+  /// Opens changes waiting for a record.
   func open(waitingFor parent: RecordKey) throws {
     try connection.run(
       """
@@ -49,7 +49,7 @@ extension KeptChanges {
       """, parent.record, parent.table)
   }
 
-  /// Lets changes be tried that wait for rows of these tables.
+  /// Opens changes waiting for rows of these tables.
   func open(afterWritesTo tables: some Sequence<Name>) throws {
     var isAny = false
     for table in tables {
@@ -61,7 +61,7 @@ extension KeptChanges {
     if isAny { try openRows() }
   }
 
-  /// Lets changes be tried for which this device's own writes since the last call may have made room.
+  /// Opens changes for a retry, if this device's own writes since the last call may have made room.
   func openAfterOwnWrites() throws {
     let state = try connection.first(
       """
@@ -90,17 +90,17 @@ extension KeptChanges {
     try connection.run("UPDATE ferry_replica SET tried_order = ?", state.newest)
   }
 
-  /// Lets changes be tried that wait for rows of any table.
+  /// Opens changes waiting for rows of any table.
   func openRows() throws {
     try connection.execute("UPDATE ferry_kept SET waits = 0 WHERE waits = 4")
   }
 
-  /// Lets all changes be tried: the schema or the rules have changed.
+  /// Opens all changes for a retry: the schema or the rules have changed.
   func openAll() throws {
     try connection.execute("UPDATE ferry_kept SET waits = 0 WHERE waits > 0")
   }
 
-  /// Lets some changes be tried whose reason Ferry perhaps does not see.
+  /// Opens some changes for a retry, if Ferry perhaps does not see their reason.
   func openUnseen() throws {
     try connection.run(
       """
@@ -110,7 +110,7 @@ extension KeptChanges {
       """, Int64(Self.unseenPerPull))
   }
 
-  /// Ends the attempt of a change that is still open: it is none that a retry can apply.
+  /// Ends the attempt of a change that is still open: no retry can apply it.
   func endAttempt(_ key: RecordKey) throws {
     try connection.run(
       """

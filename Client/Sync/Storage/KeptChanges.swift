@@ -2,13 +2,13 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// A change that waits for the local schema.
+/// A change waiting for the local schema.
 struct KeptChange {
   let change: Change
-  /// Why the schema rejected the change; `nil` if its table or column is not known here.
+  /// The schema's reason for the rejection; `nil` if the table or column is not known here.
   let reason: String?
 
-  /// Whether this version can read the change; an unreadable one has an empty state.
+  /// True if this version can read the change; an unreadable one has an empty state.
   var isReadable = true
 
   var isRefused: Bool { reason != nil }
@@ -17,12 +17,12 @@ struct KeptChange {
 /// A choice among the kept changes.
 enum KeptChoice {
   case all
-  /// The changes that the local schema rejects.
+  /// Changes rejected by the local schema.
   case refused
-  /// Those of them that are to be tried now.
+  /// Rejected changes to retry now.
   case open
   case ofTable(Name)
-  /// The changes whose table or column was not known here.
+  /// Changes of a table or column unknown here.
   case unknown(in: Name)
 }
 
@@ -41,12 +41,12 @@ struct KeptPlace {
   init(_ change: Change) { self.init(sequence: change.sequence, key: change.key) }
 }
 
-/// The kept change of a record; its state is `nil` if this version cannot read it.
+/// The kept change of a record; the state is `nil` if this version cannot read it.
 struct KeptState {
   let state: RecordState?
 }
 
-/// Changes that the local schema does not know or rejects: `ferry_kept`. No pulled change is lost.
+/// Changes unknown to the local schema or rejected by it: `ferry_kept`. No pulled change is lost.
 struct KeptChanges {
   let connection: SQLiteConnection
   let limits: Limits
@@ -59,19 +59,19 @@ struct KeptChanges {
 
   func count() throws -> Int { try connection.count("SELECT count(*) FROM ferry_kept") }
 
-  /// Whether the local schema rejected any record.
+  /// Returns true if the local schema rejected any record.
   func hasRefused() throws -> Bool {
     try connection.exists("SELECT 1 FROM ferry_kept WHERE reason IS NOT NULL")
   }
 
-  /// Returns the number of records that the local schema rejected.
+  /// Returns the number of records rejected by the local schema.
   func refusedCount() throws -> Int {
     try connection.count(
       "SELECT count(*) FROM ferry_kept INDEXED BY ferry_kept_refused WHERE reason IS NOT NULL")
   }
 
-  /// Returns the number of rejected records that wait because the user keeps another row with their unique
-  /// value.
+  /// Returns the number of rejected records waiting because the user keeps another row with their
+  /// unique value.
   func keptLocalCount() throws -> Int {
     try connection.count(
       """
@@ -87,7 +87,8 @@ struct KeptChanges {
     """
   }
 
-  /// Returns the most frequent reasons for which the local schema rejects records, with their numbers.
+  /// Returns the local schema's most frequent reasons to reject records, with the numbers of
+  /// records.
   func reasons(limit: Int) throws -> [WaitingRecords] {
     try connection.rows(
       """
@@ -102,8 +103,8 @@ struct KeptChanges {
   /// Stores a change, instead of an earlier one of the same record.
   ///
   /// - Parameters:
-  ///   - reason: why the schema rejected it; `nil` if its table or column is not known.
-  ///   - deferral: the event for which it waits then.
+  ///   - reason: the schema's reason for the rejection; `nil` if the table or column is not known.
+  ///   - deferral: the event the change waits for then.
   func store(_ change: Change, reason: String?, _ deferral: Deferral = .open) throws {
     let parent: RecordKey? = if case .parent(let key) = deferral { key } else { nil }
     try connection.run(
@@ -135,7 +136,7 @@ struct KeptChanges {
     try connection.run("DELETE FROM ferry_kept WHERE tbl = ?", table)
   }
 
-  /// Whether a record has a kept change.
+  /// Returns true if a record has a kept change.
   func contains(_ key: RecordKey) throws -> Bool {
     try connection.exists(
       "SELECT 1 FROM ferry_kept WHERE tbl = ? AND record = ?", key.table, key.record)
@@ -228,7 +229,7 @@ struct KeptChanges {
     return found
   }
 
-  /// Returns the tables of the changes that the local schema rejected.
+  /// Returns the tables of the changes rejected by the local schema.
   func refusedTables() throws -> [Name] {
     try connection.rows(
       """
@@ -242,7 +243,7 @@ struct KeptChanges {
     ) { $0.name(0) }
   }
 
-  /// Returns tables that are absent, or lack columns, and for which changes wait.
+  /// Returns the tables that changes wait for: absent ones, and those with missing columns.
   func tablesWaitedFor() throws -> [Name] {
     try connection.rows(
       """
@@ -258,7 +259,7 @@ struct KeptChanges {
 }
 
 extension SQLiteConnection {
-  /// Returns the number that a query has as its only value.
+  /// Returns the only value of a query, a number.
   func count(_ sql: String) throws -> Int {
     Int(try first(sql) { $0.int64(0) } ?? 0)
   }

@@ -2,9 +2,9 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// A foreign key of a tracked table that refers to columns other than its parent's key, and acts on
-/// their update. Rows of the child follow a changed value (ON UPDATE CASCADE) or release it (ON
-/// UPDATE SET NULL, ON UPDATE SET DEFAULT).
+/// A foreign key of a tracked table to other columns than the parent's key, with an action on their
+/// update. Rows of the child follow a changed value (ON UPDATE CASCADE) or release it (ON UPDATE
+/// SET NULL, ON UPDATE SET DEFAULT).
 struct KeyFollower: Equatable {
   /// The effect on the child's columns.
   enum Action: String {
@@ -21,7 +21,7 @@ struct KeyFollower: Equatable {
   let action: Action
 }
 
-/// A value that rows of a child may follow, before and after its change.
+/// A value before and after a change, for rows of a child to follow.
 struct KeyMove {
   let parent: TableSchema
   let follower: KeyFollower
@@ -68,8 +68,9 @@ extension ReplicaFile {
     ) { row in columns.indices.map { row.value(Int32($0)) } }
   }
 
-  /// Lets rows follow values that a pull has changed and that no row has any more. The author of
-  /// the change has sent the rows that it knew. Changes of other rows are recorded.
+  /// Moves rows from values changed by a pull, if no row has these values any more, to the new
+  /// ones. The author of the change has sent the rows known there. Changes of other rows are
+  /// recorded.
   ///
   /// - Parameter time: recorded operations are later than it.
   func update(_ moves: [KeyMove], after time: HybridTimestamp) throws {

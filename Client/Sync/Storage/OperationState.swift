@@ -1,4 +1,4 @@
-/// The state of an own operation in `ferry_operations`, by its stored number.
+/// The state of an own operation in `ferry_operations`, with the stored number.
 ///
 /// A packet's range of places shows whether a pending operation was sent.
 enum OperationState: Int64 {
@@ -6,7 +6,7 @@ enum OperationState: Int64 {
   case pending = 0
   /// In the archive: the server has it, and may lose it (SPEC.md §18).
   case confirmed = 1
-  /// An operation of an upload-only table that failed; it waits for the user (SPEC.md §17).
+  /// A failed operation of an upload-only table; it waits for the user (SPEC.md §17).
   case unsent = 2
   /// Rejected for good by the server, or dependent on a rejected operation (SPEC.md §12).
   case quarantined = 3

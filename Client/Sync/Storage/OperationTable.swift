@@ -15,7 +15,7 @@ struct OperationTable {
     try !connection.exists("SELECT 1 FROM ferry_pending LIMIT 1")
   }
 
-  /// Returns the number of operations that the server has not confirmed yet.
+  /// Returns the number of operations not confirmed yet by the server.
   func count() throws -> Int {
     if try isEmpty() { return 0 }
     return try connection.count(
@@ -24,7 +24,7 @@ struct OperationTable {
       """)
   }
 
-  /// The place up to which the server has confirmed everything.
+  /// The place of the last operation in the confirmed packets before the first unconfirmed one.
   private static let confirmedOrder = """
     coalesce((SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'
       AND number < coalesce((SELECT min(number) FROM ferry_current_packets
@@ -36,18 +36,18 @@ struct OperationTable {
     try connection.first("SELECT \(OperationRecorder.newestOrder)") { $0.int64(0) } ?? 0
   }
 
-  /// Keeps the newest place before operations are removed, so that no other operation gets it.
+  /// Stores the newest place before operations are removed, so no other operation gets it.
   func storeNewestOrder() throws {
     capture.operationsAreRemoved()
     try connection.run("UPDATE ferry_replica SET removed_order = \(OperationRecorder.newestOrder)")
   }
 
-  /// Selects the rows of `ferry_operations` that are pending and in no packet. Packets are in the
-  /// order of their operations, so that the scan begins after the last one.
+  /// Selects the pending rows of `ferry_operations` in no packet. Packets are in the order of their
+  /// operations, so the scan begins after the last one.
   static let isUnfrozen = "state = 0 AND seq > \(PacketTable.frozenOrder)"
 
-  /// Returns the number of unconfirmed operations up to a place, with re-uploaded rows, and without
-  /// upload-only operations that wait for the user.
+  /// Returns the number of unconfirmed operations up to a place. Re-uploaded rows count;
+  /// upload-only operations waiting for the user do not.
   func unconfirmedCount(through order: Int64) throws -> Int {
     if try isEmpty() { return 0 }
     return try connection.first(
@@ -59,7 +59,7 @@ struct OperationTable {
     ) { Int($0.int64(0)) } ?? 0
   }
 
-  /// Whether there is anything to send outside of packets that the server buffers.
+  /// Returns true if there is anything to send outside of packets buffered by the server.
   func hasUnsent() throws -> Bool {
     try connection.exists(
       """
@@ -79,7 +79,8 @@ struct OperationTable {
   /// The same, with the operation on which each one depends.
   static let chain = "SELECT \(columns), dependency FROM ferry_pending"
 
-  /// A condition: the pending operation is one on record `?1` of table `?2`, or a batch that changed it.
+  /// A condition: the pending operation is one on record `?1` of table `?2`, or a batch with
+  /// changes to it.
   static let concernsRecord = """
     seq IN (
       SELECT seq FROM ferry_pending WHERE record = ?1 AND tbl = ?2
@@ -96,7 +97,7 @@ struct OperationTable {
     }
   }
 
-  /// Returns the newest delete of a record by this device that the file still has; its columns are the
+  /// Returns this device's newest delete of a record that the file still has; the columns are the
   /// row before it.
   func newestDelete(of key: RecordKey) throws -> SyncOperation? {
     try connection.first(
@@ -159,7 +160,7 @@ struct OperationTable {
 
   /// Returns a packet's operations in the queue, merged as they were.
   ///
-  /// - Parameter schema: the one by which the packet was merged.
+  /// - Parameter schema: the one at the time of the packet's merge.
   func operations(of row: FrozenPacket, schema: SpaceSchema) throws -> [SyncOperation] {
     var merger = OperationMerger(limits: limits, schema: schema)
     var plain: [SyncOperation] = []
@@ -196,11 +197,11 @@ struct OperationTable {
       """, key.record, key.table)
   }
 
-  /// Freezes the next packets. Returns whether there was anything to freeze.
+  /// Freezes the next packets. Returns true if there was anything to freeze.
   ///
   /// - Parameters:
   ///   - cut: special sizes of the packets.
-  ///   - schema: the rules by which operations are merged.
+  ///   - schema: the rules for merging operations.
   func freezeNext(_ cut: PacketCut, schema: SpaceSchema) throws -> Bool {
     var limits = limits
     limits.packetBytesTarget = cut.bytesTarget(limits)

@@ -3,8 +3,8 @@ import FerrySQLite
 
 /// The packets of a replica's file: `ferry_packets` (SPEC.md §4).
 ///
-/// A packet is current until the cursor has passed it. Then it is in the archive, for a server that
-/// is restored from a backup.
+/// A packet is current until the cursor has passed it. Then it is in the archive, for a server
+/// restored from a backup.
 struct PacketTable {
   let connection: SQLiteConnection
 
@@ -14,10 +14,10 @@ struct PacketTable {
 
   // MARK: Current packets
 
-  /// Returns the packets that the cursor has not passed, in the order of their numbers.
+  /// Returns the packets after the cursor, in the order of their numbers.
   func current() throws -> [FrozenPacket] { try select(from: "ferry_current_packets") }
 
-  /// Returns packets that are frozen or that the server buffers, oldest first.
+  /// Returns frozen packets and packets buffered by the server, oldest first.
   func open() throws -> [FrozenPacket] {
     try select(from: "ferry_current_packets WHERE state <> 'acknowledged'")
   }
@@ -61,8 +61,7 @@ struct PacketTable {
     try connection.first("SELECT \(Self.frozenOrder)") { $0.int64(0) } ?? 0
   }
 
-  /// Returns the place of the last operation that the server has confirmed, of current packets; 0 if
-  /// there is none.
+  /// Returns the place of the last confirmed operation of current packets; 0 if there is none.
   func lastConfirmedOrder() throws -> Int64 {
     try connection.first(
       """
@@ -77,14 +76,14 @@ struct PacketTable {
     ) { Int($0.int64(0)) } ?? 0
   }
 
-  /// Returns the number of operations that the server buffers until their predecessors arrive.
+  /// Returns the number of operations buffered by the server until their predecessors arrive.
   func bufferedCount() throws -> Int {
     try connection.first(
       "SELECT coalesce(sum(operations), 0) FROM ferry_current_packets WHERE state = 'buffered'"
     ) { Int($0.int64(0)) } ?? 0
   }
 
-  /// Whether the chain restarts with packets that were perhaps sent under a former identifier.
+  /// Returns true if the chain restarts with packets perhaps sent under a former identifier.
   func isChainSentAgain() throws -> Bool {
     try connection.exists(
       """
@@ -95,7 +94,7 @@ struct PacketTable {
 
   /// Returns the anchor at the newest confirmed packet after a place.
   ///
-  /// - Parameter ofFormerNames: whether only packets of earlier identifiers count.
+  /// - Parameter ofFormerNames: true if only packets of earlier identifiers count.
   func newestAnchor(
     after place: SequenceNumber, ofFormerNames: Bool
   ) throws -> Cursor.Anchor? {
@@ -143,7 +142,7 @@ struct PacketTable {
     }
   }
 
-  /// Changes a packet that lost operations, so that it is sent again.
+  /// Changes a packet after a loss of operations, so it is sent again.
   func perform(_ change: PacketGaps.Change) throws {
     switch change {
     case .replace(let number, let dependency, let tail, let operations):
@@ -176,7 +175,7 @@ struct PacketTable {
   /// - Parameters:
   ///   - now: the server's clock in milliseconds.
   ///   - wall: this device's clock in milliseconds.
-  /// - Returns: The place of the last operation that was in the archive before.
+  /// - Returns: The place of the last operation in the archive before.
   func archive(through order: Int64, now: Int64, wall: Int64) throws -> Int64 {
     // Until now the archive ended here; the queue begins after it.
     let last = try connection.first(
@@ -194,11 +193,11 @@ struct PacketTable {
     return last?.order ?? 0
   }
 
-  /// Removes archived packets that are older than an age, and those that begin up to `order`. Returns
-  /// the place of their last operation; `nil` without any.
+  /// Removes archived packets older than an age, and packets that begin up to `order`. Returns the
+  /// place of their last operation; `nil` without any.
   ///
-  /// The age has to have passed by the server's clock and by this device's: a server that lies about
-  /// the time makes no device drop its work. If this device's clock was put back, the server's decides.
+  /// The age must have passed by the server's clock and by this device's: a server with a false
+  /// time makes no device drop its work. If this device's clock was put back, the server's decides.
   ///
   /// - Parameters:
   ///   - age: in milliseconds.
@@ -229,7 +228,7 @@ struct PacketTable {
     ) { $0.optionalInt64(0) } ?? nil
   }
 
-  /// Notes that a page names a packet, or one after it: the server has all up to it.
+  /// Records that a page names a packet, or one after it: the server has all up to it.
   func markProved(through number: Int64) throws {
     try connection.run(
       """
@@ -238,8 +237,8 @@ struct PacketTable {
       """, number)
   }
 
-  /// Returns the number of the first packet under the present identifier that only receipts have
-  /// confirmed, of those after the last one that a page has named; `nil` if there is none.
+  /// Returns the number of the first packet under the present identifier confirmed only by
+  /// receipts, after the last one named by a page; `nil` if there is none.
   func firstUnproved() throws -> Int64? {
     let chain = "number > (SELECT chain_start FROM ferry_replica)"
     return try connection.first(
@@ -266,7 +265,7 @@ struct PacketTable {
 
   // MARK: Facts about the chain
 
-  /// Returns the number of the packet that ends with an operation.
+  /// Returns the number of the packet with this last operation.
   func number(ofTail tail: OperationID) throws -> Int64? {
     // If a packet is not kept any more, the next one has its place.
     try connection.first(
@@ -277,17 +276,17 @@ struct PacketTable {
     ) { $0.int64(0) }
   }
 
-  /// Whether packets after a place in the chain were confirmed, so that a server which names that
+  /// Returns true if packets after a place in the chain were confirmed: a server that names this
   /// place has lost them.
   ///
-  /// If a packet is known only as a duplicate, a copy of this file may have it in its chain
-  /// instead. To send it once more is harmless.
+  /// If a packet is known only as a duplicate, a copy of this file may have it in the copy's chain
+  /// instead. Another upload is harmless.
   func hasConfirmed(after number: Int64) throws -> Bool {
     try connection.exists(
       "SELECT 1 FROM ferry_packets WHERE number > ?1 AND state = 'acknowledged' LIMIT 1", number)
   }
 
-  /// Whether the server knew the chain under the present identifier.
+  /// Returns true if the server knew the chain under the present identifier.
   func hasChain() throws -> Bool {
     // The first packet of a chain is a duplicate only if the server knew the chain.
     try connection.exists(
@@ -297,7 +296,7 @@ struct PacketTable {
       """)
   }
 
-  /// Whether packets are kept that were confirmed under an earlier identifier.
+  /// Returns true if the file keeps packets confirmed under an earlier identifier.
   func keepsEarlierChains() throws -> Bool {
     try connection.exists(
       """

@@ -33,18 +33,18 @@ enum StoredPage: Sendable {
   }
 }
 
-/// Some of a page's changes, in order; a failure for one that violates the protocol.
+/// Some of a page's changes, in order; a failure for a change that violates the protocol.
 typealias ChangeBatch = [Result<Change, UnreadableChange>]
 
 /// The changes of one page, batch by batch, while another thread decodes them.
 ///
 /// Without another reference to the feed, the decoding ends.
 final class PageFeed {
-  /// The fewest bytes of a page for which another thread is worth its while. A shorter page that is
-  /// compressed may still have more content.
+  /// The fewest bytes of a page that make another thread worthwhile. A shorter page may have more
+  /// content after decompression.
   private static let threadMin = 32 << 10
 
-  /// The head and the notices of a page, which are before its changes.
+  /// The head and the notices of a page; they come before the changes.
   struct Opening: Sendable {
     let head: SequenceNumber
     let notices: [Notice]
@@ -144,7 +144,7 @@ private final class FeedChannel: Sendable {
   /// The changes of a batch with their columns: at least so many, and no more than one change
   /// beyond.
   static let batchWeight = 2_000
-  /// The parts that may wait.
+  /// The most parts that may wait.
   private static let partsMax = 3
 
   enum Part: Sendable {
@@ -159,7 +159,7 @@ private final class FeedChannel: Sendable {
   }
 
   private let state = Mutex(State())
-  // From 0 on: a semaphore must not end below the value that it began with.
+  // From 0 on: a semaphore must not end below the first value.
   private let room = DispatchSemaphore(value: 0)
   private let filled = DispatchSemaphore(value: 0)
 
@@ -169,7 +169,7 @@ private final class FeedChannel: Sendable {
 
   /// Adds a part; waits for room.
   ///
-  /// - Throws: if nobody takes the parts any more.
+  /// - Throws: if nobody reads the parts any more.
   func send(_ part: Part) throws(MalformedMessage) {
     room.wait()
     let isCancelled = state.withLock { state in
@@ -202,7 +202,7 @@ private final class FeedChannel: Sendable {
     return nil
   }
 
-  /// Lets the decoding end early.
+  /// Cancels the decoding.
   func cancel() {
     state.withLock { state in
       state.isCancelled = true

@@ -2,10 +2,10 @@ import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 
-/// The rows that a pass has changed, for the interceptors of pulled changes (S3.11). One action for each
+/// The rows changed by a pass, for the interceptors of pulled changes (S3.11). One action for each
 /// record, however often the pass changes it.
 struct PulledActions {
-  /// A row by the names of its columns here.
+  /// A row with local column names.
   typealias Row = [Column]
 
   private var actions: [RecordKey: RecordAction] = [:]
@@ -15,7 +15,7 @@ struct PulledActions {
 
   /// Adds a change of a record's row; `nil` stands for no row.
   ///
-  /// - Parameter keyCount: the number of columns of the key, which come first.
+  /// - Parameter keyCount: the number of columns of the key; they come first.
   mutating func add(_ key: RecordKey, from before: Row?, to after: Row?, keyCount: Int) {
     let former = actions[key]
     switch (before, after) {
@@ -81,7 +81,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns a row with its own names and values, those of the key first; `nil` without a row.
+  /// Returns a row with local names and values, those of the key first; `nil` without a row.
   func localRow(_ record: Name, _ table: TableSchema) throws -> PulledActions.Row? {
     let names = table.keys.map(\.local) + table.columns.map(\.local)
     let list = names.map { "t.\(quoted($0))" }.joined(separator: ", ")

@@ -2,10 +2,10 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// The operations that the server rejected, with all that depended on them: `ferry_quarantine`, a
-/// view of `ferry_operations` and `ferry_failures` (SPEC.md §12).
+/// Rejected operations, with all that depended on them: `ferry_quarantine`, a view of
+/// `ferry_operations` and `ferry_failures` (SPEC.md §12).
 ///
-/// An entry has the operations that left the queue because of one rejection.
+/// An entry has the operations removed from the queue because of one rejection.
 struct QuarantineTable {
   let connection: SQLiteConnection
   let queue: OperationTable
@@ -26,7 +26,7 @@ struct QuarantineTable {
     ) { $0.int64(0) }.compactMap { try entry($0) }
   }
 
-  /// Returns an entry; `nil` if there is none of that number.
+  /// Returns an entry; `nil` if no entry has this number.
   func entry(_ number: Int64) throws -> QuarantineEntry? {
     var entry = QuarantineEntry(number: number)
     try connection.forEach(
@@ -53,7 +53,7 @@ struct QuarantineTable {
     ) { $0.int64(0) }
   }
 
-  /// Returns entries of upload-only tables that concern a table and a record; `nil` for all.
+  /// Returns entries of upload-only tables for a table and a record; `nil` for all.
   func uploads(_ table: Name?, _ record: Name?) throws -> [Int64] {
     try connection.rows(
       """
@@ -63,7 +63,7 @@ struct QuarantineTable {
     ) { $0.int64(0) }
   }
 
-  /// Returns the entries whose operations are all on some tables.
+  /// Returns the entries with all operations on some tables.
   func entries(within tables: Set<Name>) throws -> [Int64] {
     let entries = try connection.rows("SELECT DISTINCT entry, tbl FROM ferry_quarantine") {
       (entry: $0.int64(0), table: $0.name(1))
@@ -99,7 +99,7 @@ struct QuarantineTable {
     }
   }
 
-  /// Removes an entry with its operations. Returns whether it existed.
+  /// Removes an entry with all operations in it. Returns true if it existed.
   @discardableResult
   func remove(_ number: Int64) throws -> Bool {
     try queue.storeNewestOrder()

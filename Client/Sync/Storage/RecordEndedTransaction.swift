@@ -4,6 +4,6 @@ import FerryProtocol
 struct RecordEndedTransaction: Error {
   let key: RecordKey
   let reason: String
-  /// Whether the row alone is at fault.
+  /// True if the row alone is at fault.
   var isAlone = false
 }

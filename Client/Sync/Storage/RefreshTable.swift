@@ -2,16 +2,16 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Records whose server state is not known here, such as those of rejected operations:
-/// `ferry_refresh`. The next pull fetches them whole and applies them with its list.
+/// Records with unknown server state, such as those of rejected operations: `ferry_refresh`. The
+/// next pull fetches them whole and applies them with the list.
 struct RefreshTable {
   let connection: SQLiteConnection
 
   /// The number of records in one request.
   static let batch = Limits.standard.recordsPerRequest
 
-  /// Makes the next pull fetch these records, except those of upload-only tables, and those with names
-  /// that no server accepts.
+  /// Makes the next pull fetch these records, except those of upload-only tables, and those with
+  /// names unacceptable to any server.
   func add(_ keys: some Sequence<RecordKey>) throws {
     let insert = try connection.statement(
       """
@@ -24,9 +24,10 @@ struct RefreshTable {
     }
   }
 
-  /// Notes until the next pull that the server overruled an operation on a record without a conflict.
+  /// Records until the next pull that the server overruled an operation on a record without a
+  /// conflict.
   ///
-  /// - Parameter isListed: whether the next list has the record, if the server has it.
+  /// - Parameter isListed: true if the next list has the record, provided the server has it.
   func addOverruled(_ key: RecordKey, isListed: Bool) throws {
     try connection.run(
       """
@@ -35,7 +36,7 @@ struct RefreshTable {
       """, key.table, key.record, Int64(isListed ? 1 : 0))
   }
 
-  /// Whether the server overruled an operation on a record without a conflict.
+  /// Returns true if the server overruled an operation on a record without a conflict.
   func isOverruled(_ key: RecordKey) throws -> Bool {
     try connection.exists(
       "SELECT 1 FROM ferry_refresh WHERE tbl = ? AND record = ? AND overruled = 1", key.table,
@@ -44,8 +45,8 @@ struct RefreshTable {
 
   /// Returns the next records to fetch.
   ///
-  /// Removes records whose names break a rule: one of them would make the server reject the others
-  /// with it. Another program may have written such a row.
+  /// Removes records with names that violate a rule: one of them would make the server reject the
+  /// others with it. Another program may have written such a row.
   func next(_ limit: Int = batch) throws -> [RecordKey] {
     while true {
       let keys = try connection.rows(
@@ -62,20 +63,20 @@ struct RefreshTable {
     }
   }
 
-  /// Whether no record is left for the next pull, apart from those that the server has rejected.
+  /// Returns true if no record is left for the next pull, apart from those rejected by the server.
   func isEmpty() throws -> Bool {
     try !connection.exists("SELECT 1 FROM ferry_refresh WHERE fetched NOT IN (2, 3) LIMIT 1")
   }
 
-  /// Whether a pull has to fetch records, also such as the server has rejected before.
+  /// Returns true if a pull must fetch records, also those rejected by the server before.
   func hasAny() throws -> Bool { try connection.exists("SELECT 1 FROM ferry_refresh LIMIT 1") }
 
-  /// Lets this pull fetch the records once more that the server has rejected.
+  /// Makes this pull fetch the records rejected by the server once more.
   func retryRejected() throws {
     try connection.run("UPDATE ferry_refresh SET fetched = 3 WHERE fetched = 2")
   }
 
-  /// Leaves a record out that the server rejects. Returns whether it did not do so before.
+  /// Omits a record rejected by the server. Returns true if it was not omitted before.
   func reject(_ key: RecordKey) throws -> Bool {
     let isNew = try connection.exists(
       "SELECT 1 FROM ferry_refresh WHERE tbl = ? AND record = ? AND fetched = 0", key.table,
@@ -85,7 +86,7 @@ struct RefreshTable {
     return isNew
   }
 
-  /// Leaves all records out that are not fetched yet.
+  /// Omits all records not fetched yet.
   func rejectAll() throws {
     try connection.run("UPDATE ferry_refresh SET fetched = 2 WHERE fetched IN (0, 3)")
   }
@@ -100,10 +101,10 @@ struct RefreshTable {
       "UPDATE ferry_refresh SET fetched = 1 WHERE tbl = ? AND record = ?", key.table, key.record)
   }
 
-  /// Removes the records that were fetched.
+  /// Removes the fetched records.
   func removeFetched() throws { try connection.run("DELETE FROM ferry_refresh WHERE fetched = 1") }
 
-  /// Makes the next pull fetch the records again that were fetched.
+  /// Makes the next pull fetch the fetched records again.
   func fetchAgain() throws {
     try connection.run("UPDATE ferry_refresh SET fetched = 0 WHERE fetched = 1")
   }
@@ -115,8 +116,8 @@ struct RefreshTable {
 }
 
 extension NameRule {
-  /// Returns the reason why a server rejects a record's name or that of its table; `nil` if it accepts
-  /// both.
+  /// Returns a server's reason to reject a record's name or the name of the table; `nil` if both
+  /// are acceptable.
   static func fault(in key: RecordKey, limits: Limits = .standard) -> String? {
     fault(in: key.table, limits: limits) ?? fault(inRecord: key.record, limits: limits)
   }

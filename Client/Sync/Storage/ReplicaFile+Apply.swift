@@ -3,22 +3,21 @@ import FerrySQLite
 
 /// The result of one pull.
 package struct AppliedPull: Sendable, Equatable {
-  /// Changes that were applied, that changed nothing here, or that are kept for unknown tables and
-  /// columns.
+  /// Changes applied, without an effect here, or kept for unknown tables and columns.
   package var applied = 0
   /// Changes deferred because the local schema rejects them.
   package var refused = 0
-  /// Whether nothing was applied because the cursor had to go back: the list is to be pulled again.
+  /// True if nothing was applied because the cursor had to go back: the list is to be pulled again.
   package var isToRepeat = false
 }
 
 extension ReplicaFile {
   var stagedPages: StagedPages { StagedPages(connection: connection, limits: limits) }
 
-  /// The records that the next pull fetches whole.
+  /// Records to fetch whole with the next pull.
   var refreshes: RefreshTable { RefreshTable(connection: connection) }
 
-  /// Stores one page of a pull list that is not complete; no reader sees it.
+  /// Stores one page of an incomplete pull list; no reader sees it.
   package func stage(_ body: [UInt8], _ head: PageHead, changes: Int) throws {
     try connection.transaction {
       try stagedPages.append(body, changes: changes)
@@ -38,8 +37,8 @@ extension ReplicaFile {
   }
 
   /// Stages single records from the server with the pages. They are no older than the pages before
-  /// them and no newer than those after them, so the result equals the list's. Records that the
-  /// answer omits are requested again.
+  /// them and no newer than those after them, so the result equals the list's. Records missing from
+  /// the answer are requested again.
   ///
   /// - Parameter keys: the requested records; an answer about others is rejected.
   func stage(_ body: [UInt8], ofRecords keys: [RecordKey]) throws {
@@ -67,7 +66,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Leaves records out of the pull that the server rejects.
+  /// Omits records rejected by the server from the pull.
   ///
   /// - Parameter keys: the records; empty for all that are not fetched yet.
   func leaveOut(_ keys: [RecordKey], _ problem: Problem) throws {
@@ -104,7 +103,7 @@ extension ReplicaFile {
     last body: [UInt8], _ head: PageHead, progress: (Int) -> Void = { _ in }
   ) throws -> AppliedPull {
     if try saysNothingNew(head) {
-      // The head alone may hide that the page has no list of changes.
+      // The head alone may hide a missing list of changes.
       _ = try body.withUnsafeBytes { bytes in
         try PageReader.read(bytes, limits: limits) { _ throws(MalformedMessage) in }
       }
@@ -140,8 +139,8 @@ extension ReplicaFile {
     return applied
   }
 
-  /// Whether an empty page changes nothing, like most pages for an idle device. Then nothing is
-  /// written. Deferred changes count only if something may have freed them.
+  /// Returns true if an empty page changes nothing, like most pages for an idle device. Then
+  /// nothing is written. Deferred changes count only if something may have freed them.
   private func saysNothingNew(_ head: PageHead) throws -> Bool {
     let state = try syncState()
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
@@ -162,7 +161,7 @@ extension ReplicaFile {
     defer { (capture.mode, capture.wished) = (.recording, WishedNumbers()) }
     return try connection.transaction {
       try connection.deferForeignKeys()
-      // Another process may have changed the schema since its last check.
+      // Another process may have changed the schema since the last check.
       try refreshTriggersOfNewSchema()
       // First settle confirmed operations: the pages have their effect now, so they shield nothing.
       if try confirmChain(head) { return AppliedPull(isToRepeat: true) }
@@ -193,7 +192,7 @@ extension ReplicaFile {
         capture.mode = .applying
       }
       try pass.retryDeferred()
-      // A deleted row may have had unique values for which others wait.
+      // Others may wait for unique values of a deleted row.
       if try pass.resolveHeld() {
         try pass.retryDeferred()
         try pass.resolveHeld()
@@ -218,10 +217,9 @@ extension ReplicaFile {
 
   /// Applies the list again after a deferred foreign key failed at commit.
   ///
-  /// The rows that violate a foreign key are found and deferred with the reason. If such a row is
-  /// the user's own, the change that removed its parent is deferred instead. A row that goes with a
-  /// record deleted on the server is deleted, because no other device can have it. Everything else
-  /// is applied.
+  /// Rows that violate a foreign key are deferred with the reason. If such a row is the user's own,
+  /// the removal of the parent is deferred instead. A row that goes with a record deleted on the
+  /// server is deleted, because no other device can have it. Everything else is applied.
   ///
   /// - Parameter ending: a record that ended the transaction when it was applied.
   private func applyAroundViolations(
@@ -262,11 +260,12 @@ extension ReplicaFile {
     }
   }
 
-  /// Removes the rows to delete from the dangling ones, and notes the records that others go with.
+  /// Removes the rows to delete from the dangling ones, and records the parents that others go
+  /// with.
   private func orphans(
     among violations: ViolationsFound, _ deferred: inout DeferredRecords
   ) throws -> [DanglingRow] {
-    // A record that came back must not lack a parent itself.
+    // A restored record must not lack a parent itself.
     if violations.rows.contains(where: { violations.recalled.contains($0.child) }) {
       (deferred.recalled, deferred.isRecallOff) = ([], true)
       return []
@@ -285,8 +284,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Notes the parents that come back for dangling rows. Returns whether there are any, and the rows that
-  /// may be deleted or deferred.
+  /// Records the parents to restore for dangling rows. Returns whether there are any, and the rows
+  /// to delete or defer.
   private func restoreParents(
     of violations: ViolationsFound, _ deferred: inout DeferredRecords
   ) throws -> (Bool, [DanglingRow]) {
@@ -363,10 +362,10 @@ extension ReplicaFile {
 
 private struct ViolationsFound: Error {
   let rows: [DanglingRow]
-  /// Records that the server has deleted.
+  /// Records deleted by the server.
   let deleted: [RecordKey: Stamp]
-  /// Records that the pass has inserted again.
+  /// Records inserted again by the pass.
   let recalled: Set<RecordKey>
-  /// The records that need one of the rows.
+  /// Records in need of one of the rows.
   var dependants: DependentRecords<RecordKey>
 }

@@ -2,13 +2,13 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Batch operations on the device: one pending operation, whose effect is visible at once.
+/// Batch operations on the device: one pending operation with an effect visible at once.
 ///
-/// The operation keeps the records that it changed here. Until the server has confirmed the batch,
-/// it shields its columns on them, as any own write does. Then they are fetched again, since the
-/// server may have decided differently: it knows records and edits that this device had not seen.
+/// The operation keeps the records changed here. Until the server has confirmed the batch, it
+/// shields the columns it sets on them, as any own write does. Then they are fetched again, since
+/// the server may have decided differently: it knows records and edits new to this device.
 extension ReplicaFile {
-  /// Records a batch and shows its effect, within the user's transaction. Returns the number of
+  /// Records a batch and shows the effect, within the user's transaction. Returns the number of
   /// records changed here.
   func recordBatch(_ request: BatchRequest) throws -> Int {
     guard suspension == nil else {
@@ -28,7 +28,7 @@ extension ReplicaFile {
     return try record(Batch(request.effect, where: predicate), columns, with: plan)
   }
 
-  /// Records a batch again, with its names in the space.
+  /// Records a batch again, with the names of the space.
   func recordBatch(_ batch: Batch, _ columns: [Column], in table: Name) throws {
     guard let plan = try plan(for: table) else {
       throw ReplicaError.invalidBatch("table \(table) is not tracked")
@@ -135,8 +135,8 @@ extension ReplicaFile {
     return .column(column.name)
   }
 
-  /// Returns the identifier for which a value of this file's key or reference stands. Texts are
-  /// identifiers already.
+  /// Returns the identifier for a value of this file's key or reference. Texts are identifiers
+  /// already.
   private func identifier(
     _ value: Value, for field: PredicateField, of schema: TableSchema
   ) throws -> Value {
@@ -195,7 +195,7 @@ extension ReplicaFile {
       case .record: record
       }
     }
-    // text: the predicate quotes the names that it contains
+    // text: the predicate quotes the names in it
     try connection.prepare(
       """
       INSERT INTO ferry_batch_rows(seq, tbl, record)
@@ -237,8 +237,8 @@ extension ReplicaFile {
 
   // MARK: After the server's answer
 
-  /// Lets the next pull fetch the records that confirmed batches changed here, and stops shielding
-  /// them. The same holds for batches that are no longer pending for another reason.
+  /// Makes the next pull fetch the records changed here by confirmed batches, and stops shielding
+  /// them. The same holds for batches no longer pending for another reason.
   func releaseBatches() throws {
     guard try connection.exists("SELECT 1 FROM ferry_batch_rows LIMIT 1") else { return }
     let settled = """

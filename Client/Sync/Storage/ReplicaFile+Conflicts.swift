@@ -2,13 +2,13 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Values that lost, and questions for the user (SPEC.md §6, §15).
+/// Lost values, and questions for the user (SPEC.md §6, §15).
 extension ReplicaFile {
   var conflicts: ConflictTable { ConflictTable(connection: connection, limits: limits) }
 
   // MARK: Noting
 
-  /// Stores a conflict; ignores one that is known already.
+  /// Stores a conflict; ignores a known one.
   func store(
     _ conflict: Conflict, of operation: OperationID, on key: RecordKey,
     at sequence: SequenceNumber? = nil
@@ -17,7 +17,7 @@ extension ReplicaFile {
     try deviceNames.expectNames(of: conflict)
   }
 
-  /// Stores this device's losses that a page lists, under its present or a former identifier.
+  /// Stores this device's losses listed by a page, under the present or a former identifier.
   func store(_ notices: [Notice]) throws {
     if notices.isEmpty { return }
     let names = try ownNames()
@@ -30,7 +30,7 @@ extension ReplicaFile {
 
   // MARK: Resolving
 
-  /// Ends the questions on a record that a pulled change leaves no choice about.
+  /// Ends the questions on a record with no choice left after a pulled change.
   func resolveQuestions(by state: RecordState, on key: RecordKey) throws {
     let names = try ownNames()
     for question in try conflicts.openQuestions(on: key, own: names) {
@@ -42,7 +42,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Closes the questions that this device's pending operations answer.
+  /// Closes the questions answered by this device's pending operations.
   func resolveQuestionsByOwnWrites() throws {
     guard try conflicts.hasOpenQuestions() else { return }
     let answered = try conflicts.openQuestions(own: ownNames()).filter { question in
@@ -61,7 +61,7 @@ extension ReplicaFile {
 
   var formerRows: FormerRows { FormerRows(connection: connection, limits: limits) }
 
-  /// Stores the row that a change deletes, if this device has written to it, or lost a value of it.
+  /// Stores the row deleted by a change, if this device has written to it, or lost a value of it.
   func storeFormerRow(_ change: Change, _ table: TableSchema, hasOwnWrites: Bool) throws {
     guard let deleted = change.state.deleted?.stamp,
       try hasOwnWrites || conflicts.concern(change.key),
@@ -94,7 +94,7 @@ extension ReplicaFile {
     do {
       table = try schema(of: key.table)
     } catch is ReplicaError {
-      // A table that was dropped has no row to show; its conflicts stay listed.
+      // A dropped table has no row to show; the conflicts stay listed.
       return .unknown
     }
     let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
@@ -107,8 +107,8 @@ extension ReplicaFile {
   // MARK: Answering
 
   /// Answers a conflict with an ordinary operation, also if the row has the value already: the
-  /// operation closes the question on all devices. Returns whether there is an operation: a record that
-  /// stays deleted needs none.
+  /// operation closes the question on all devices. Returns true if there is an operation: a record
+  /// that stays deleted needs none.
   func resolve(_ number: Int64, _ answer: ConflictAnswer) throws -> Bool {
     try write { _ in try self.answer(number, answer) }
   }
@@ -178,7 +178,7 @@ extension ReplicaFile {
     return facts
   }
 
-  /// Checks that the table has the columns.
+  /// Throws for a column missing from the table.
   private func checkKnown(_ columns: [Column], _ plan: ApplyPlan) throws {
     guard let unknown = columns.first(where: { !plan.known.contains($0.name) }) else { return }
     throw ReplicaError.cannotAnswer(
@@ -197,7 +197,7 @@ extension ReplicaFile {
     try recordUpdate(of: key, columns, former: former)
   }
 
-  /// Records an update that is in the row already.
+  /// Records an update already visible in the row.
   func recordUpdate(of key: RecordKey, _ columns: [Column], former: [Column]) throws {
     try connection.run(
       """

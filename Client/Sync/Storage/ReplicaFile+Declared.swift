@@ -2,9 +2,9 @@ import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 
-/// Definitions of tables that travel in the space's schema (SPEC.md §11).
+/// Definitions of tables in the space's schema (SPEC.md §11).
 extension ReplicaFile {
-  /// Returns the definitions of tracked tables, and the parts that they leave out.
+  /// Returns the definitions of tracked tables, and the parts missing from them.
   ///
   /// - Parameter tables: names in this file; `nil` for all tracked tables.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` for a table that is not tracked.
@@ -25,10 +25,10 @@ extension ReplicaFile {
     }
   }
 
-  /// Creates and tracks all tables of the space that this replica does not have, parents before
-  /// children. A table that cannot be tracked stops no other one.
+  /// Creates and tracks all tables of the space missing from this replica, parents before children.
+  /// A failed table stops no other one.
   ///
-  /// A table that is here and not tracked stays so: its rows may be private, and an admin of the space
+  /// An existing, untracked table stays so: the rows may be private, and an admin of the space
   /// chooses the names.
   ///
   /// - Parameter key: the key column of a table without a definition.
@@ -53,7 +53,7 @@ extension ReplicaFile {
     return report
   }
 
-  /// Applies rows that refer to rows of tables which were created after theirs.
+  /// Applies rows with references to rows of tables created later.
   private func applyRowsOfLaterTables() throws {
     try connection.transaction {
       try kept.openAll()
@@ -61,8 +61,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Tracks groups of absent tables at once, or, if one of them cannot be tracked, each half by
-  /// itself: a step costs about as much for one table as for all.
+  /// Tracks groups of absent tables at once, or, if one of them fails, each half by itself: a step
+  /// costs about as much for one table as for all.
   private func track(_ groups: ArraySlice<[Name]>, _ key: Name, _ report: inout TrackReport) throws
   {
     let tables = groups.flatMap { $0 }
@@ -83,20 +83,20 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns whether all tables are tracked, in one transaction.
+  /// Returns true if all tables are tracked, in one transaction.
   private func tracksTogether(_ tables: [Name], _ key: Name) throws -> Bool {
     do {
       try trackAbsent(tables, key)
       return true
     } catch {
-      // Work that was cancelled or suspended is over.
+      // Cancelled or suspended work is over.
       try connection.checkInterruption()
       return false
     }
   }
 
-  /// Tracks all ordinary tables of the file that are not tracked, parents before children. A table that
-  /// cannot be tracked stops no other one.
+  /// Tracks all ordinary, untracked tables of the file, parents before children. A failed table
+  /// stops no other one.
   func trackAllHere() throws -> TrackReport {
     let tracked = Set(try tracked.locals().map(\.folded))
     let locals = try connection.rows(
@@ -113,7 +113,7 @@ extension ReplicaFile {
     var order = TableOrder.parentsFirst(Set(tables.keys)) { local in
       tables[local]?.references.map(\.table) ?? []
     }.flatMap { $0 }
-    // A table that cannot be tracked is left out, and the others are tried again.
+    // A failed table is left out, and the others are tried again.
     while !order.isEmpty {
       let tried = order
       if try report.noting(nil, { try track(tried) }) {
@@ -142,7 +142,7 @@ extension ReplicaFile {
 
   // MARK: Creating
 
-  /// Creates a table that is not here, from its definition or from its pulled records.
+  /// Creates an absent table, from the definition or from the pulled records.
   func create(_ name: Name, key: Name) throws {
     let local = try spaceNames().local(of: name, on: connection)
     guard try !connection.hasTable(local), !NameRule.isReserved(table: name) else { return }
@@ -180,7 +180,7 @@ extension ReplicaFile {
       columns.formUnion(state?.columns.map(\.name) ?? [])
       try checkCount(of: columns, of: name, key: key)
     }
-    // A tracked table that was dropped: the next sync fetches its rows.
+    // A tracked, dropped table: the next sync fetches the rows.
     let known = try unrecordedWrites.knownColumns(of: name)
     columns.formUnion(known)
     try checkCount(of: columns, of: name, key: key)
@@ -214,18 +214,18 @@ extension ReplicaFile {
 
 /// The result of tracking all tables of a space.
 public struct TrackReport: Sendable, Equatable {
-  /// The tables that are tracked now and were not before, parents before children.
+  /// Newly tracked tables, parents before children.
   public var tracked: [Name] = []
   /// The tables that cannot be tracked, with the reasons.
   public var faults: [TableFault] = []
   /// How the keys of tables of this file become identifiers, and why.
   public var keys: [KeyProposal] = []
-  /// Whether the tables were created in several transactions, because one of them has a fault.
+  /// True if the tables were created in several transactions, because one of them has a fault.
   var isInSteps = false
 }
 
 extension TrackReport {
-  /// Runs `body`, and notes the fault of a table that cannot be tracked. Returns whether there was none.
+  /// Runs `body`, and records the fault of a failed table. Returns true if there was none.
   fileprivate mutating func noting(_ table: Name?, _ body: () throws -> Void) throws -> Bool {
     do {
       try body()
@@ -239,9 +239,9 @@ extension TrackReport {
   }
 }
 
-/// The order in which tables are created; pure.
+/// The order for creating tables; pure.
 enum TableOrder {
-  /// Returns the tables, each after those to which it refers. Tables that refer to each other are one
+  /// Returns the tables, each after those it refers to. Tables that refer to each other are one
   /// group, with those that refer to them, in the order of their names.
   static func parentsFirst(_ tables: Set<Name>, _ parents: (Name) -> [Name]) -> [[Name]] {
     var order: [[Name]] = []

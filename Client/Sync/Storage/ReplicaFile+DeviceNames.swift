@@ -1,10 +1,10 @@
 import FerryProtocol
 
-/// The requests about names that a sync ends with.
+/// The requests about names at the end of a sync.
 struct NameWork: Sendable, Equatable {
   /// The name to send, with the present identifier.
   var own: NamedDevice?
-  /// Devices in conflicts whose names the server may know.
+  /// Devices in conflicts with names possibly known to the server.
   var devices: [DeviceID] = []
 }
 
@@ -12,21 +12,21 @@ struct NameWork: Sendable, Equatable {
 extension ReplicaFile {
   var deviceNames: DeviceNameTable { DeviceNameTable(connection: connection) }
 
-  /// Gives this device a name, in all spaces of the file.
+  /// Sets this device's name, in all spaces of the file.
   func setDeviceName(_ name: DeviceName?) throws {
     try connection.transaction {
       for file in spaces.all { try file.deviceNames.set(name) }
     }
   }
 
-  /// Whether a sync has to send the name.
+  /// Returns true if a sync must send the name.
   func hasUnsentName() throws -> Bool {
     try deviceNames.own().isToSend(as: identity().device, isKnown: packets.hasChain())
   }
 
-  /// Notes the names that the pages of a round show. Returns the requests that follow.
+  /// Stores the names in the pages of a round. Returns the resulting requests.
   ///
-  /// - Parameter sends: whether the round sends; a pull does not send a name either.
+  /// - Parameter sends: true if the round sends; a pull does not send a name either.
   func nameWork(after shown: ShownNames?, sends: Bool) throws -> NameWork {
     let device = try identity().device
     let own = try shown.map(deviceNames.store) ?? deviceNames.own()

@@ -5,7 +5,7 @@ import FerrySQLite
 extension ReplicaFile {
   var tracked: TrackedTables { TrackedTables(connection: connection) }
 
-  /// Sets the direction in which a tracked table's changes travel. It belongs to the table: one with rows of
+  /// Sets the direction of a tracked table's changes. It belongs to the table: one with rows of
   /// several spaces has the same direction in all of them.
   func turn(_ table: TableSchema, _ direction: TrackDirection) throws {
     guard table.share != nil else { return try turn(table.name, direction) }
@@ -30,7 +30,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Makes tables upload-only that a complete pull has filled.
+  /// Makes tables upload-only after a complete pull has filled them.
   func endFills() throws {
     for (table, direction) in try tracked.fills() {
       try tracked.set(direction, of: table)

@@ -2,19 +2,19 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// A row whose foreign key refers to no record.
+/// A row with a foreign key that refers to no record.
 struct DanglingRow {
   let child: RecordKey
   let link: ParentLink
-  /// Whether the row is of a tracked table; others have no identifiers.
+  /// True if the row is of a tracked table; others have no identifiers.
   let isTracked: Bool
   /// The values of the foreign key's columns.
   let values: [Value]
-  /// The tracked record to whose key the row refers; `nil` if there is none.
+  /// The tracked record with the key that the row refers to; `nil` if there is none.
   var parent: RecordKey?
 }
 
-/// Foreign keys that a pull would leave dangling.
+/// Foreign keys left dangling by a pull.
 extension ReplicaFile {
   /// Returns all dangling rows, inside the transaction that created them. Lists that are filled in have other
   /// checks.
@@ -27,7 +27,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns the record that `row` refers to, in a state of the replica with that record.
+  /// Returns the record referred to by `row`, in a state of the replica with that record.
   func target(of row: DanglingRow) throws -> RecordKey? {
     guard let parent = try? schema(local: row.link.parent) else { return nil }
     let conditions = row.link.to.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
@@ -39,8 +39,8 @@ extension ReplicaFile {
     } ?? nil
   }
 
-  /// Adds the tracked records to whose keys rows refer by one foreign key. Numbers of mapped keys are
-  /// known only within the transaction that has chosen them.
+  /// Adds the tracked records referred to by rows through one foreign key. Numbers of mapped keys
+  /// are known only within the transaction that has chosen them.
   private func addParents(to rows: [DanglingRow], by link: ParentLink) throws -> [DanglingRow] {
     guard let tracked = try trackedTable(local: link.parent),
       let parent = try? schema(of: tracked)
@@ -69,7 +69,7 @@ extension ReplicaFile {
   /// Finds dangling rows by their columns, since a row of a WITHOUT ROWID table has no other name.
   private func danglingRows(of name: Name, foreignKey: Int64) throws -> [DanglingRow] {
     let isTracked = try trackedTable(local: name) != nil
-    // A table that is not tracked may have no primary key.
+    // An untracked table may have no primary key.
     let table =
       isTracked ? try schema(local: name) : TableSchema(name: name, keys: [], columns: [])
     guard let link = try parentLink(of: table, id: foreignKey) else { return [] }
@@ -127,8 +127,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns whether rows of a table are deleted with their parents' rows; `nil` if the table has no rows
-  /// that are deleted or changed with them.
+  /// Returns true if rows of a table are deleted with their parents' rows; `nil` if no rows of the
+  /// table are deleted or changed with them.
   private func follows(_ child: Name, _ parent: Name) throws -> Bool? {
     let links = try connection.prepare(
       """
@@ -146,7 +146,8 @@ extension ReplicaFile {
     return found
   }
 
-  /// Whether a foreign key deletes or changes rows of a table when their parents are deleted.
+  /// Returns true if a foreign key deletes or changes rows of a table when their parents are
+  /// deleted.
   func goesWithParents(_ table: Name) throws -> Bool {
     try connection.exists(
       """

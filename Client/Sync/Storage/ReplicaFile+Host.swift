@@ -3,13 +3,14 @@ import FerrySQLite
 
 /// The checks before another library's connection records a change.
 extension ReplicaFile {
-  /// Whether the main database of a connection is a replica. Reads its schema and changes nothing.
+  /// Returns true if the main database of a connection is a replica. Reads the schema and changes
+  /// nothing.
   static func isReplica(_ connection: SQLiteConnection, database: Name = "main") throws -> Bool {
     let query = "SELECT 1 FROM \(quoted(database)).sqlite_schema WHERE name = 'ferry_replica'"
     return try connection.prepare(query).exists()
   }
 
-  /// Checks that this version of Ferry knows the file's format.
+  /// Throws if this version of Ferry does not know the file's format.
   ///
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)``.
   func checkFormat() throws {
@@ -24,9 +25,9 @@ extension ReplicaFile {
     }
   }
 
-  /// Checks that no temporary table hides one of Ferry's, and that no temporary trigger on a tracked
-  /// table may write to one. SQLite fires temporary triggers first, so that their writes would be
-  /// recorded before the write that fired them.
+  /// Throws if a temporary table hides one of Ferry's, or if a temporary trigger on a tracked table
+  /// may write to one. SQLite fires temporary triggers first, so their writes would be recorded
+  /// before the write that fired them.
   ///
   /// - Throws: ``CaptureRefusal``.
   func checkTemporarySchema() throws {
@@ -48,14 +49,14 @@ extension ReplicaFile {
         : "ferry: the temporary \(found.type) \(found.name) hides one of Ferry's; drop it")
   }
 
-  /// Whether the triggers record all tracked tables in the present schema, so that a write may be
-  /// recorded. Notes that they do, if the transaction `isWriting`.
+  /// Returns true if the triggers record all tracked tables in the present schema, so a write may
+  /// be recorded. Stores a positive result, if the transaction `isWriting`.
   func triggersFitSchema(isWriting: Bool) throws -> Bool {
     let version = try connection.first("PRAGMA main.schema_version") { $0.int64(0) } ?? 0
     let mark = SchemaMark(version: version, rollbacks: 0).text
     let checked = try connection.first("SELECT mark FROM main.ferry_checked") { $0.text(0) }
     if checked == mark { return true }
-    // A savepoint that was rolled back may have used the same version.
+    // A rolled back savepoint may have used the same version.
     forgetNames()
     guard try haveTriggersThatFit() else { return false }
     if isWriting {

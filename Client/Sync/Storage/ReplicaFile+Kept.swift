@@ -1,10 +1,11 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Changes that waited for the local schema, outside of a pull.
+/// Changes waiting for the local schema, outside of a pull.
 extension ReplicaFile {
-  /// Applies kept changes that the schema may accept now. Rows may refer to later ones. Changes of rows without
-  /// a parent stay deferred. Otherwise the commit fails, and with it each start of the program.
+  /// Applies kept changes, if the schema may accept them now. Rows may refer to later ones. Changes
+  /// of rows without a parent stay deferred. Otherwise the commit fails, and with it each start of
+  /// the program.
   func applyKept(_ choices: [KeptChoice]) throws {
     guard try choices.contains(where: { try kept.next($0, after: .start) != nil }) else { return }
     let (before, wished) = (capture.mode, capture.wished)
@@ -16,7 +17,7 @@ extension ReplicaFile {
     try adopt(found)
   }
 
-  /// Returns the spellings of names in the changes that were applied.
+  /// Returns the spellings of names in the applied changes.
   private func applyKeptInAnyOrder(_ choices: [KeptChoice]) throws -> SpellingsFound {
     let device = try identity().device
     let known = connection.hasOpenForeignKeys ? Set(try danglingRows().map(\.child)) : []
@@ -29,7 +30,7 @@ extension ReplicaFile {
       let found = dangling.filter { !known.contains($0.child) }
       let dependants = try found.isEmpty ? nil : self.dependants(of: found, pass)
       if !found.isEmpty { try connection.execute("ROLLBACK TO ferry_kept") }
-      // The next pull tries records again that this order of changes has failed.
+      // The next pull retries records after a failure in this order of changes.
       if found.isEmpty {
         try kept.openRows()
         try intercept(pass.pulled)
@@ -49,14 +50,14 @@ extension ReplicaFile {
     }
   }
 
-  /// Runs `body`, and reports how many of the changes that wait were tried.
+  /// Runs `body`, and reports the number of waiting changes it tried.
   func reporting<T>(
     _ progress: (@Sendable (SyncProgress) -> Void)?, _ body: () throws -> T
   ) throws -> T {
     guard let progress else { return try body() }
     let (total, start) = (try kept.count(), attempts)
     whileRetrying = { [unowned self] in
-      // Rows without a parent take another turn.
+      // Rows without a parent are tried again.
       let done = min(self.attempts - start, total)
       progress(SyncProgress(phase: .applying, completed: done, total: total))
     }

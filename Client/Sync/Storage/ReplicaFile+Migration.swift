@@ -4,27 +4,27 @@ import FerrySQLite
 
 /// Steps of an application's migrator in a replica (SPEC.md §25 and §26).
 extension ReplicaFile {
-  /// The tracked tables while a step runs that nothing records.
+  /// The tracked tables during an unrecorded step.
   struct Suspension {
     /// A table before the step.
     struct Place {
-      /// The folded names that the table has had in this file.
+      /// The folded names of the table in this file so far.
       var locals: Set<Name>
-      /// The first page of its rows, which a table that is created again does not have.
+      /// The first page of the table's rows; a recreated table has another one.
       let root: Int64?
     }
 
     var places: [Name: Place]
   }
 
-  /// Returns the names of the steps that the file has run, in their order.
+  /// Returns the names of the steps run in the file, in their order.
   func stepsDone() throws -> [String] {
     try MigrationFile(connection: (spaces.first ?? self).connection).done()
   }
 
-  /// Runs a step, unless another process has run it. Returns whether it ran.
+  /// Runs a step, unless another process has run it. Returns true if it ran.
   ///
-  /// The triggers record nothing during a step that is not recorded.
+  /// The triggers record nothing during an unrecorded step.
   ///
   /// - Parameter earlier: the steps before it.
   func run(_ step: Migrator.Step, after earlier: [String]) throws -> Bool {
@@ -41,8 +41,8 @@ extension ReplicaFile {
       for file in spaces.all { try file.resumeRecording(written: written) }
       try log("migrated", "step '\(step.name)' ran")
     }
-    // The step is in the file, whatever becomes of the changes that wait for its columns: each later
-    // transaction tries them again.
+    // The step is in the file, whatever becomes of the changes waiting for the new columns: each
+    // later transaction tries them again.
     if ran { try? connection.transaction { try spaces.refreshTriggersOfNewSchema() } }
     return ran
   }
@@ -63,8 +63,8 @@ extension ReplicaFile {
     ) { $0.int64(0) }
   }
 
-  /// Notes columns that are new after a statement of a step. A column that is dropped and added again
-  /// has lost its values.
+  /// Records the new columns after a statement of a step. A column dropped and added again has lost
+  /// all values.
   func recordColumnsOfStep() throws {
     for name in suspension?.places.keys.sorted() ?? [] {
       guard let table = try? schema(of: name), table.name == name else { continue }
@@ -73,12 +73,12 @@ extension ReplicaFile {
     }
   }
 
-  /// Records the tracked tables again, in the transaction of the step. Tables to which it wrote are
-  /// compared with the next sync. Tables that it dropped are no longer tracked.
+  /// Resumes the recording of the tracked tables, in the transaction of the step. Tables written by
+  /// the step are compared with the next sync. Tables dropped by it are no longer tracked.
   ///
-  /// - Parameter written: tables to which it may have written, by their names at that time.
+  /// - Parameter written: tables possibly written by the step, by their names at that time.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if a table has lost its key, or has a name
-  ///   that Ferry does not know of.
+  ///   unknown to Ferry.
   private func resumeRecording(written: Set<String>) throws {
     let suspended = suspension
     suspension = nil

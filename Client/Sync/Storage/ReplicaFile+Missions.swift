@@ -28,8 +28,8 @@ extension ReplicaSchema {
 }
 
 extension TableSchema {
-  /// The reserved table of the catalogue. Members that a later version of Ferry adds to its records
-  /// are kept for that version.
+  /// Returns the reserved table of the catalogue. Members added by a later version of Ferry are
+  /// kept for that version.
   static func missions(in space: SQLNamespace) -> TableSchema {
     TableSchema(
       name: MissionRecord.table, local: Name(space.name(MissionRecord.table.text)),
@@ -44,7 +44,7 @@ extension TableSchema {
 
 /// The catalogue of missions on the device.
 extension ReplicaFile {
-  /// Applies records that arrived before this version of Ferry could read them.
+  /// Applies records unreadable for the version of Ferry that received them.
   func applyDeferredMissions() throws {
     guard
       try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", MissionRecord.table)
@@ -52,8 +52,8 @@ extension ReplicaFile {
     try connection.transaction { try applyKept([.unknown(in: MissionRecord.table)]) }
   }
 
-  /// Removes missions that a complete pull did not name. They were retracted, or lost with the
-  /// server's history, and this device does not re-upload them.
+  /// Removes missions not named by a complete pull. They were retracted, or lost with the server's
+  /// history, and this device does not re-upload them.
   func removeMissionsNotNamed() throws {
     try connection.execute(
       """

@@ -15,7 +15,7 @@ struct OwnNames: Sendable, Equatable {
   /// The former identifiers, oldest first.
   let former: [Former]
 
-  /// Whether this replica made the write.
+  /// Returns true if this replica made the write.
   func wrote(_ stamp: Stamp) -> Bool {
     stamp.device == device
       || former.contains { $0.device == stamp.device && stamp.time <= $0.until }
@@ -34,7 +34,7 @@ extension ReplicaFile {
     return OwnNames(device: try identity().device, former: former)
   }
 
-  /// Stores the present identifier as a former one, before the replica takes another.
+  /// Stores the present identifier as a former one, before the replica uses another.
   func storeName() throws {
     let newest =
       try connection.first("SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1") {

@@ -1,9 +1,9 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Tables and columns that this device calls by other names than the space (SPEC.md §26).
+/// Tables and columns with other names on this device than in the space (SPEC.md §26).
 extension ReplicaFile {
-  /// The names in the space, and the state of the file in which they were read.
+  /// The names in the space, and the state of the file when they were read.
   struct KnownNames {
     let names: SpaceNames
     let schema: SchemaMark
@@ -28,13 +28,13 @@ extension ReplicaFile {
   /// Reads the names again when they are needed next.
   func forgetNames() { knownNames = nil }
 
-  /// Returns a table by its name in this file, or in the space.
+  /// Returns a table by the name in this file, or in the space.
   func schema(local table: Name) throws -> TableSchema {
     guard try connection.hasTable(table) else { return try schema(of: table) }
     return try TableSchema.read(local: table, from: connection, spaceNames(), &knownSchemas)
   }
 
-  /// Fails a statement after which two columns of a tracked table would be one of the space.
+  /// Fails a statement if two columns of a tracked table would be one of the space after it.
   func checkNames() throws {
     if try spaceNames().isEmpty { return }
     for name in try tracked.names() {
@@ -63,7 +63,7 @@ extension ReplicaFile {
 }
 
 extension SQLiteConnection {
-  /// Whether there is such a table or view; SQL ignores case.
+  /// Returns true if there is such a table or view; SQL ignores case.
   func hasTable(_ name: Name) throws -> Bool { try spelling(ofTable: name) != nil }
 
   /// Returns the name of a table or view as it was spelled when it was created.
@@ -103,8 +103,8 @@ extension SpaceNames {
     return names
   }
 
-  /// Returns the tables that only other ledgers of the file record, folded. A name that a schema declares
-  /// must not lead to them.
+  /// Returns the tables recorded only by other ledgers of the file, folded. A name declared by a
+  /// schema must not lead to them.
   private static func tablesOfOtherSpaces(on connection: SQLiteConnection) throws -> Set<Name> {
     // In quotation marks, names are those of the first ledger.
     let numbers = try connection.rows(
@@ -121,7 +121,7 @@ extension SpaceNames {
     return tables
   }
 
-  /// Returns the names without those that the space's schema declares.
+  /// Returns the names without those declared by the space's schema.
   fileprivate static func local(on connection: SQLiteConnection) throws -> SpaceNames {
     var names = SpaceNames()
     try connection.forEach(
@@ -143,7 +143,7 @@ extension SpaceNames {
     try connection.forEach("SELECT tbl, name FROM ferry_columns") { row in
       names.recorded[row.name(0), default: []].append(row.name(1))
     }
-    // In quotation marks, the name is that of the first ledger.
+    // In quotation marks, this is the table of the first ledger.
     try connection.forEach("SELECT tbl, col, first FROM \(quoted("ferry_names"))") { row in
       let (table, column, first) = (row.name(0), row.name(1), row.name(2))
       if column.text.isEmpty {

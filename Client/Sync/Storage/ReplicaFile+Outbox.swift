@@ -1,13 +1,13 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The driver of the ``Outbox``: it loads the packets and the cursor, lets the machine decide, and
-/// stores the result.
+/// The driver of the ``Outbox``: it loads the packets and the cursor, runs the machine, and stores
+/// the result.
 ///
-/// A frozen packet keeps its merged operations, under each identifier and however often it is sent.
+/// A frozen packet keeps the merged operations, under each identifier and however often it is sent.
 /// The server may know them already, from this device or from a copy of its file, and ignores a
-/// known operation identifier. If the device merged them again, one operation could carry content
-/// that the server then never reads.
+/// known operation identifier. After a second merge, one operation could carry content that the
+/// server then never reads.
 extension ReplicaFile: OutboxLedger {
   var packets: PacketTable { PacketTable(connection: connection) }
 
@@ -44,8 +44,8 @@ extension ReplicaFile: OutboxLedger {
     }
   }
 
-  /// Notes the conflicts of a packet. The next pull fetches records whose operation was overruled without
-  /// a conflict, because later pull lists may not name them (SPEC.md §6).
+  /// Records the conflicts of a packet. The next pull fetches records with an operation overruled
+  /// without a conflict, because later pull lists may not name them (SPEC.md §6).
   private func confirm(_ receipt: PacketReceipt, of packet: FrozenPacket) throws {
     let outcomes = receipt.outcomes
     guard outcomes.contains(where: { $0.isOverruled || !$0.conflicts.isEmpty }) else { return }
@@ -55,7 +55,7 @@ extension ReplicaFile: OutboxLedger {
     for (operation, outcome) in zip(try operations(of: packet), outcomes) {
       let key = operation.key
       for conflict in outcome.conflicts
-      // A row that went with its parent is listed since then.
+      // A row deleted with a parent is listed since then.
       where try operation.kind != .delete || !conflicts.has(conflict, of: operation.id, on: key) {
         try store(conflict, of: operation.id, on: key)
       }
@@ -89,8 +89,8 @@ extension ReplicaFile: OutboxLedger {
     try trimArchive(below: order - Self.archiveLength, now: now)
   }
 
-  /// Fetches records again whose deferred values these own operations have overwritten. The server has
-  /// decided between the two, and its pull lists no longer name that.
+  /// Fetches records again after these own operations have overwritten their deferred values. The
+  /// server has decided between the two, and later pull lists do not name the decision.
   private func refreshOverwritten(after last: Int64, through order: Int64) throws {
     if try kept.isEmpty() { return }
     let keys = try connection.rows(
@@ -117,13 +117,13 @@ extension ReplicaFile: OutboxLedger {
 
   // MARK: The archive
 
-  /// How long confirmed operations are kept, in milliseconds. A server that was restored from a
-  /// backup lacks the newest ones, and perhaps only this device still has them.
+  /// How long confirmed operations are kept, in milliseconds. A server restored from a backup lacks
+  /// the newest ones, and perhaps only this device still has them.
   static let archiveAgeMax = Limits.confirmedAgeMax
   /// How many of the newest recorded operations are kept.
   static let archiveLength: Int64 = 100_000
 
-  /// Removes operations that are older than ``archiveAgeMax``, or whose packet begins up to `order`.
+  /// Removes operations older than ``archiveAgeMax``, or in a packet that begins up to `order`.
   private func trimArchive(below order: Int64 = 0, now: Int64) throws {
     let last = try packets.trimArchive(
       olderThan: Self.archiveAgeMax, now: now, wall: wallClock(), below: order)
@@ -134,19 +134,19 @@ extension ReplicaFile: OutboxLedger {
 
   // MARK: The chain as the server knows it
 
-  /// Compares the tail that a page names with the packets that were made here, and confirms those
-  /// that the server has. Confirmed packets that the server lost are sent again. If a copy of this
-  /// file has written under its device identifier, this one takes a new identifier.
+  /// Compares the tail named by a page with the packets made here, and confirms those on the
+  /// server. Confirmed packets lost by the server are sent again. If a copy of this file has
+  /// written under this device's identifier, this one uses a new identifier.
   ///
-  /// - Returns: Whether the cursor had to go back, so that the pull list is to be requested again.
+  /// - Returns: True if the cursor had to go back: the pull list is to be requested again.
   func confirmChain(_ head: PageHead) throws -> Bool {
     let replacement = try syncState().replacement
     let isSetBack = replacement?.followsLoss == true
     if isSetBack {
       try forgetBases()
     } else {
-      // A server forgets a device that was away for long, and its old operations. Those would count
-      // once more. After a loss they are perhaps nowhere else.
+      // A server forgets a device after a long absence, and the device's old operations. Those
+      // would count once more. After a loss they are perhaps nowhere else.
       try trimArchive(now: head.serverTime)
     }
     switch ChainDecision(try chainFacts(head.appliedTail, isSetBack)) {
@@ -181,21 +181,21 @@ extension ReplicaFile: OutboxLedger {
     return facts
   }
 
-  /// Whether a tail is the end of this device's chain.
+  /// Returns true if a tail is the end of this device's chain.
   private func isNewestKnown(_ tail: OperationID) throws -> Bool {
     try connection.exists("SELECT 1 FROM ferry_replica WHERE tail = ?1", tail)
   }
 
-  /// Clears the bases after a rejected cursor. Its places belong to a lost history: the changes
-  /// seen there may come to later places in the new one, or never. So the device claims no such
-  /// knowledge.
+  /// Clears the bases after a rejected cursor. The cursor's places belong to a lost history: the
+  /// changes seen there may come to later places in the new one, or never. So the device claims no
+  /// such knowledge.
   private func forgetBases() throws {
     try connection.execute("UPDATE ferry_operations SET base = 0 WHERE state = 0 AND base <> 0")
   }
 
   // MARK: Sending again
 
-  /// Sends the packets after a given one again, unchanged. The server has that one.
+  /// Sends the packets after a given one again, unchanged. The server has the given one.
   private func sendAgain(after number: Int64) throws {
     let count = try restoreArchived(after: number)
     let last = try withOutbox { outbox in
@@ -210,25 +210,24 @@ extension ReplicaFile: OutboxLedger {
     try logRollback(count)
   }
 
-  /// Sends everything that is still here again, in a new chain. The server does not know this
-  /// device, or its chain ends at an unknown operation.
+  /// Sends everything still here again, in a new chain. The server does not know this device, or
+  /// the chain there ends at an unknown operation.
   private func sendAllAgain() throws {
     let count = try restoreArchived(after: 0)
     _ = try withOutbox { try beginChain(with: $0.packets, &$0) }
     try logRollback(count)
   }
 
-  /// Takes a new identifier after a copy of this file has written under the present one, after
-  /// packets unknown here.
+  /// Chooses a new identifier after a copy of this file has written packets unknown here under the
+  /// present one.
   ///
   /// Those packets may or may not follow the confirmed packets of this device. If the server was
-  /// rolled back to the time of the copy, it has lost the confirmed packets. The cursor does not
-  /// show that until it gets that far.
+  /// rolled back to the time of the copy, it has lost the confirmed packets. Until the cursor
+  /// gets that far, it does not show this loss.
   ///
-  /// So the device sends everything beyond its cursor again, under a new identifier, and every
-  /// packet that only receipts have confirmed. It sends nothing that a page has named before the
-  /// cursor, not even expired operations: the server may have forgotten them, and would treat them
-  /// as new.
+  /// So the device sends everything beyond the cursor again, under a new identifier, and every
+  /// packet confirmed only by receipts. It sends nothing named by a page before the cursor, not
+  /// even expired operations: the server may have forgotten them, and would treat them as new.
   private func leaveToCopy() throws {
     try reopenUnproved()
     try recordCopied(as: withOutbox { try beginChain(with: $0.packets, &$0) })
@@ -256,8 +255,8 @@ extension ReplicaFile: OutboxLedger {
 
   // MARK: Another identifier
 
-  /// Takes a new device identifier and sends the unconfirmed operations again under it; nothing is
-  /// lost. Another copy of this file has written under the present identifier, or it belongs to
+  /// Chooses a new device identifier and sends the unconfirmed operations again under it; nothing
+  /// is lost. Another copy of this file has written under the present identifier, or it belongs to
   /// another user.
   ///
   /// - Parameters:
@@ -287,8 +286,8 @@ extension ReplicaFile: OutboxLedger {
     try log("identity", "another copy of this replica has written; this copy is now \(device)")
   }
 
-  /// Moves archived packets that only receipts have confirmed back to the queue. After a change of
-  /// the identifier, no page compares them with the server's chain.
+  /// Moves archived packets confirmed only by receipts back to the queue. After a change of the
+  /// identifier, no page compares them with the server's chain.
   private func reopenUnproved() throws {
     guard let number = try packets.firstUnproved() else { return }
     _ = try restoreArchived(after: number - 1)
@@ -297,7 +296,7 @@ extension ReplicaFile: OutboxLedger {
   /// Opens a refused packet and all packets after it again, in a chain under a new identifier.
   ///
   /// The server has stored nothing of this packet. So no later packet can be in the history, except
-  /// through a copy of this file, whose operations the server recognises by their identifiers.
+  /// through a copy of this file: the server recognises the copy's operations by their identifiers.
   /// Earlier cut packets may still be on their way: in the new chain they never find a place.
   func reopenPackets(from refused: FrozenPacket) throws {
     try reopenUnproved()
@@ -311,7 +310,7 @@ extension ReplicaFile: OutboxLedger {
     }
   }
 
-  /// Starts a chain under a new identifier, with packets that were frozen under the former one.
+  /// Starts a chain under a new identifier, with packets frozen under the former one.
   private func beginChain(
     with kept: [FrozenPacket], _ outbox: inout Outbox
   ) throws -> DeviceID {

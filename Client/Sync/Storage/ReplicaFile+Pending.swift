@@ -8,8 +8,8 @@ extension ReplicaFile {
     OperationTable(connection: connection, limits: limits, capture: capture)
   }
 
-  /// Returns own operations on a record whose effect is not in the server's changes, merged as for
-  /// sending. Marks them: a change from the server concerns their record now.
+  /// Returns own operations on a record without an effect in the server's changes so far, merged as
+  /// for sending. Marks them: a change from the server concerns their record now.
   ///
   /// An insert and its delete no longer cancel each other out, since the server has a record to
   /// delete. The server's result for such operations is pulled, not predicted.
@@ -43,7 +43,7 @@ extension ReplicaFile {
         merger = OperationMerger(limits: limits, schema: schema)
         packet = number
       }
-      // A packet that is part of a large transaction has its operations unmerged.
+      // A packet of a large transaction has unmerged operations.
       if let number, number < 0 {
         sent.append(operation)
       } else {
@@ -56,7 +56,8 @@ extension ReplicaFile {
     return sent + merger.operations
   }
 
-  /// Returns the schema by which a packet was merged; the present one for operations in no packet.
+  /// Returns the schema at the time of a packet's merge; the present one for operations in no
+  /// packet.
   private func spaceSchema(ofPacket number: Int64?) throws -> SpaceSchema {
     guard let number else { return try spaceSchema() }
     let version = try connection.first("SELECT schema FROM ferry_packets WHERE number = ?", number)
@@ -81,11 +82,11 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns the packet as it was frozen: the same operations however often it is sent.
+  /// Returns the frozen packet: the same operations however often it is sent.
   ///
   /// - Throws: ``ReplicaError/database(_:code:)`` if the operations differ from the frozen ones.
-  ///   Such a packet would get a receipt that matches nothing here, and later packets would wait
-  ///   for ever.
+  ///   Such a packet would get a receipt without a match here, and later packets would wait for
+  ///   ever.
   func packet(_ row: FrozenPacket) throws -> Packet {
     let operations = try operations(of: row)
     guard operations.last?.id == row.tail && operations.count == row.operations else {
@@ -99,7 +100,7 @@ extension ReplicaFile {
       continues: row.continues)
   }
 
-  /// Returns a packet's operations in the queue, merged by the schema of its time.
+  /// Returns a packet's operations in the queue, merged by the schema at the time of the freeze.
   func operations(of row: FrozenPacket) throws -> [SyncOperation] {
     try queue.operations(of: row, schema: spaceSchema(version: row.schema))
   }

@@ -3,9 +3,9 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Operations that the server can never apply. They leave the queue with their transactions and all
-/// that depends on them, so that everything else continues. After the next pull the records show
-/// the server's values; the rejected operations stay readable here.
+/// Operations the server can never apply. They leave the queue with their transactions and all that
+/// depends on them, so everything else continues. After the next pull the records show the server's
+/// values; the rejected operations stay readable here.
 extension ReplicaFile {
   var quarantine: QuarantineTable { QuarantineTable(connection: connection, queue: queue) }
 
@@ -32,8 +32,8 @@ extension ReplicaFile {
     ) { $0.int64(0) }.flatMap { try packets.packet($0) }
   }
 
-  /// Removes a whole packet for which the server named no operation from the queue: its only
-  /// transaction cannot be sent.
+  /// Removes a whole packet from the queue, if the server named no operation in it: the packet's
+  /// only transaction cannot be sent.
   func quarantine(packet number: Int64, _ problem: Problem) throws -> Int {
     try quarantine(
       packet: number, code: RefusalCode(rawValue: problem.code.rawValue), detail: problem.detail)
@@ -49,8 +49,7 @@ extension ReplicaFile {
     return try quarantine(packet: number, [refusal])
   }
 
-  /// Opens a rejected packet again, to be cut smaller. The server then names the operation that it
-  /// rejects.
+  /// Reopens a rejected packet, to be cut smaller. The server then names the rejected operation.
   func reopen(packet number: Int64) throws {
     try connection.transaction {
       guard let row = try packets.packet(number) else { return }
@@ -98,7 +97,7 @@ extension ReplicaFile {
       table: refusal.table, record: "", holder: refusal.holder)
   }
 
-  /// Returns the places of a refused operation, and of others that it was merged with. A batch is
+  /// Returns the places of a rejected operation, and of others merged with it. A batch is
   /// never merged.
   private func places(of refusal: Refusal, in orders: ClosedRange<Int64>) throws -> [Int64] {
     try connection.rows(
@@ -143,7 +142,7 @@ extension ReplicaFile {
 
   // MARK: Answering
 
-  /// Deletes an entry. Returns whether it existed.
+  /// Deletes an entry. Returns true if it existed.
   func discardQuarantined(_ number: Int64) throws -> Bool {
     try connection.transaction {
       let isFound = try quarantine.remove(number)
@@ -154,9 +153,9 @@ extension ReplicaFile {
 
   /// Writes an entry's operations to the tables again, as the user would, in one transaction.
   ///
-  /// - Parameter changes: values that replace rejected ones.
-  /// - Throws: ``ReplicaError/notFound(_:)``; ``ReplicaError/cannotRetry(entry:_:)`` if a record is gone;
-  ///   ``ReplicaError/database(_:code:)`` if the tables reject them. Then the entry stays.
+  /// - Parameter changes: values to replace rejected ones.
+  /// - Throws: ``ReplicaError/notFound(_:)``; ``ReplicaError/cannotRetry(entry:_:)`` if a record is
+  ///   gone; ``ReplicaError/database(_:code:)`` if the tables reject them. Then the entry stays.
   func retryQuarantined(_ number: Int64, changing changes: [Column]) throws {
     guard let entry = try quarantine.entry(number) else {
       throw ReplicaError.notFound(.quarantineEntry(number))
@@ -183,7 +182,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Writes the content of an operation to its table, as a write of the user's.
+  /// Writes the content of an operation to the table, as a user's write.
   private func replay(
     _ operation: SyncOperation, of entry: Int64, in database: Database
   ) throws {
@@ -206,7 +205,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns an increment as the sum that the row has after it.
+  /// Returns an increment as the sum in the row after it.
   private func summed(_ column: ColumnState, _ operation: SyncOperation) throws -> ColumnState {
     guard operation.increments.contains(column.name), case .integer(let added) = column.value
     else { return column }
@@ -219,7 +218,7 @@ extension ReplicaFile {
 }
 
 extension SyncOperation {
-  /// Returns the operation with other values for its columns, and with more columns.
+  /// Returns the operation with other values for the columns, and with more columns.
   fileprivate func changing(_ changes: [Column]) -> SyncOperation {
     guard kind != .delete else { return self }
     var changed = self

@@ -3,7 +3,7 @@ import FerrySQLite
 
 extension ReplicaFile {
   /// Makes the next pull fetch the differing records and set their rows to the server's. Own
-  /// pending operations keep their effect. Values that only the rows had are kept as conflicts.
+  /// pending operations keep their effect. Values found only in the rows are kept as conflicts.
   func repair(_ differences: [RecordDifference]) throws {
     try connection.transaction {
       try refreshes.add(differences.map(\.key))

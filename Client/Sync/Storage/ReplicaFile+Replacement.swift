@@ -2,24 +2,24 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// A pull from the start that replaces the rows here, and its rule for records that it does not
-/// name. Pending operations and their records stay in any case.
+/// A pull from the start to replace the rows here, and the rule for records it does not name.
+/// Pending operations and their records stay in any case.
 enum Replacement: Int64, Sendable {
-  /// The server lost history. Records that only this device still has are re-uploaded.
+  /// The server lost history. Records left only on this device are re-uploaded.
   case rescuing = 1
-  /// This device was offline for longer than the server keeps history. Records that the server does
-  /// not name were deleted meanwhile.
+  /// This device was offline for longer than the server keeps history. Records not named by the
+  /// server were deleted meanwhile.
   case removing = 2
-  /// Both: the server lost the records that it does not name, or another device deleted them. A
+  /// Both: the server lost the records it does not name, or another device deleted them. A
   /// re-upload would undo every such delete, so the rows are removed, and the log keeps their
   /// values.
   case removingLost = 3
 
-  /// Whether the server lost history, so that places and bases of before have no meaning.
+  /// True if the server lost history: earlier places and bases have no meaning.
   var followsLoss: Bool { self != .removing }
 
-  /// Creates the replacement for a rejected cursor, perhaps during another one. A replacement that
-  /// re-uploads lost records continues to do so, however long it takes.
+  /// Creates the replacement for a rejected cursor, perhaps during another one. A replacement with
+  /// re-uploads of lost records continues them, however long it takes.
   init(_ code: ProblemCode, during current: Replacement?) {
     self =
       switch (code, current) {
@@ -46,8 +46,8 @@ extension ReplicaFile {
           anchor_head = NULL, anchor = NULL, anchor_history_hash = NULL,
           anchor_timeline = NULL, is_found = 1, replacing = ?
         """, kind.rawValue)
-      // The rows that a copy of the server lacks are young. Only a server that starts from scratch
-      // lacks old ones.
+      // Rows missing from a copy of the server are young. Only a server started from scratch lacks
+      // old ones.
       if problem.code != .epochChanged { try marks.removeAll() }
       // Places of a lost history have no meaning any more.
       try connection.execute(
@@ -61,7 +61,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Handles the records that no page named, after all pages are applied.
+  /// Handles the records named by no page, after all pages are applied.
   ///
   /// - Parameter now: the server's clock, in milliseconds.
   func finish(_ replacement: Replacement, _ pass: inout ApplyPass, now: Int64) throws {
@@ -104,7 +104,7 @@ extension ReplicaFile {
     try log("replaced", what)
   }
 
-  /// The most rows whose values the log keeps, of its ``EventLog/length`` entries.
+  /// The most rows with values in the log, out of ``EventLog/length`` entries.
   private static let notedRowsMax = 900
 
   private func recordContent(of notNamed: [(table: TableSchema, records: [Name])]) throws {
@@ -122,8 +122,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Notes the values of rows that were edited here and deleted elsewhere. The server has forgotten
-  /// the delete, so no conflict names it.
+  /// Logs the values of rows edited here and deleted elsewhere. The server has forgotten the
+  /// delete, so no conflict names it.
   private func recordEdits(of notNamed: [(table: TableSchema, records: [Name])]) throws {
     if try queue.isEmpty() { return }
     let find = try connection.statement("SELECT 1 FROM ferry_pending WHERE record = ? AND tbl = ?")
@@ -142,8 +142,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns records here that the server did not name and whose insert is neither pending nor
-  /// waits for the user.
+  /// Returns local records not named by the server, except inserts that are pending or wait for the
+  /// user.
   private func recordsNotNamed(of table: TableSchema) throws -> [Name] {
     let key = table.record(of: "t")
     return try connection.prepare(
@@ -160,9 +160,8 @@ extension ReplicaFile {
     ).rows(table.name) { $0.name(0) }
   }
 
-  /// Records rows as inserted at the beginning of time, so that all real writes to them are later.
-  /// They form one transaction, up to its maximum size: rows that were written together arrive
-  /// together.
+  /// Records rows as inserted at the beginning of time, so all real writes to them are later. They
+  /// form one transaction, up to the maximum size: rows written together arrive together.
   private func rescue(
     _ notNamed: [(table: TableSchema, records: [Name])], now: Int64
   ) throws {
@@ -209,7 +208,7 @@ extension ReplicaFile {
     return table.columns.map(\.name).filter { rules.policy(of: $0) == .counter }
   }
 
-  /// Records the remainder of a row's counters beyond the own increments, which are sent again.
+  /// Records the remainder of a row's counters beyond the own increments; these are sent again.
   private func reupload(
     _ counters: [Name], of key: RecordKey, pending: [SyncOperation]
   ) throws {
@@ -223,9 +222,9 @@ extension ReplicaFile {
     }
   }
 
-  /// Records an increment with an identifier that is the same on all devices.
+  /// Records an increment with the same identifier on all devices.
   ///
-  /// - Parameter base: the newest sequence that its author had seen; `nil` for the cursor.
+  /// - Parameter base: the newest sequence seen by the author; `nil` for the cursor.
   func recordIncrement(
     _ amount: Int64, of column: Name, in key: RecordKey, id: OperationID,
     base: SequenceNumber? = nil

@@ -24,7 +24,7 @@ extension ReplicaFile {
     )
   }
 
-  /// Returns the reasons for which the user is needed.
+  /// Returns the reasons to involve the user.
   func needs() throws -> Set<SyncActivity.Need> {
     var needs: Set<SyncActivity.Need> = []
     try resolveQuestionsByOwnWrites()
@@ -47,7 +47,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns pulled changes that wait for the rest of their pull list, or for the schema.
+  /// Returns pulled changes waiting for the rest of their pull list, or for the schema.
   func waitingChanges(limit: Int) throws -> [WaitingChange] {
     var waiting: [WaitingChange] = []
     var place = try syncState().applied

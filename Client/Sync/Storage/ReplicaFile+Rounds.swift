@@ -1,24 +1,24 @@
 import FerryProtocol
 
-/// The state from which a pull begins.
+/// The state at the beginning of a pull.
 struct PullStart: Sendable {
   /// Everything up to here is applied.
   let applied: SequenceNumber
   let cursor: Cursor?
   let names: OwnNames
-  /// Whether records are to be fetched by themselves.
+  /// True if records are to be fetched by themselves.
   let isToRefresh: Bool
 }
 
-/// The state from which a push begins.
+/// The state at the beginning of a push.
 struct PushStart: Sendable {
-  /// The place of the newest operation that it is to send.
+  /// The place of the newest operation to send.
   let newest: Int64
-  /// Whether the chain restarts with packets that were perhaps sent under a former identifier.
+  /// True if the chain restarts with packets that were perhaps sent under a former identifier.
   let isChainSentAgain: Bool
 }
 
-/// A packet and the cursor that goes with it.
+/// A packet and the cursor sent with it.
 struct PacketToSend: Sendable {
   let number: Int64
   let packet: Packet
@@ -28,23 +28,24 @@ struct PacketToSend: Sendable {
 /// The next packets of a push.
 struct NextPackets: Sendable {
   var packets: [PacketToSend] = []
-  /// The operations that the server has not confirmed.
+  /// Operations not confirmed by the server.
   var pending = 0
-  /// The operations that the server buffers.
+  /// Operations buffered by the server.
   var buffered = 0
 }
 
 /// The result of a round of requests, before it is stored.
 struct SyncRound: Sendable {
   var report = SyncReport()
-  /// The place of the newest operation that the round was to send; `nil` if it only pulled.
+  /// The place of the newest operation the round was to send; `nil` if it only pulled.
   var sentThrough: Int64?
   var reconciled = Reconciled()
 }
 
 /// The steps of a round on the replica's thread: each does all that the round needs at that point.
 extension ReplicaFile {
-  /// Whether a pull may have something to do, although a live connection has reported `head`.
+  /// Returns true if a pull may have something to do, although a live connection has reported
+  /// `head`.
   func isPullNeeded(trusting head: SequenceNumber?) throws -> Bool {
     let state = try syncState()
     guard let head, state.epoch != nil, state.received == state.applied,
@@ -62,7 +63,7 @@ extension ReplicaFile {
       names: try ownNames(), isToRefresh: try refreshes.hasAny())
   }
 
-  /// Whether the server has changes that are not applied, as far as this device knows.
+  /// Returns true if the server has changes not applied yet, as far as this device knows.
   func isBehind() throws -> Bool {
     let state = try syncState()
     return try state.head > state.applied || !refreshes.isEmpty()
@@ -75,10 +76,10 @@ extension ReplicaFile {
     return PushStart(newest: newest, isChainSentAgain: try packets.isChainSentAgain())
   }
 
-  /// Returns packets that a push has not sent, oldest first; freezes new ones as needed.
+  /// Returns packets not sent by a push yet, oldest first; freezes new ones as needed.
   ///
   /// - Parameters:
-  ///   - sent: the numbers of the packets that it has sent.
+  ///   - sent: the numbers of the packets already sent by the push.
   ///   - room: the most packets.
   ///   - cut: special sizes of new packets.
   func nextToSend(besides sent: Set<Int64>, room: Int, _ cut: PacketCut) throws -> NextPackets {
@@ -96,7 +97,7 @@ extension ReplicaFile {
     return next
   }
 
-  /// Stores the result of a round. Returns its report.
+  /// Stores the result of a round. Returns the report.
   ///
   /// - Parameter clockOffset: the server's clock minus this device's, in milliseconds.
   func finish(_ round: SyncRound, clockOffset: Int64?) throws -> SyncReport {

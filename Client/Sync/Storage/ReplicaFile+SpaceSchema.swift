@@ -1,12 +1,12 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The space's schema, as the pull lists brought it.
+/// The space's schema, as received in pull lists.
 extension ReplicaFile {
-  /// The reserved table whose record `schema` has the schema.
+  /// The reserved table for the schema, in the record `schema`.
   static let schemaTable: Name = "ferry_schema"
 
-  /// Returns the newest schema that this replica has received.
+  /// Returns the newest schema received by this replica.
   func spaceSchema() throws -> SpaceSchema {
     let version = try connection.first("SELECT schema FROM ferry_replica") {
       $0.int64(0)
@@ -32,8 +32,8 @@ extension ReplicaFile {
     try spaceSchema().rules(for: table.name)
   }
 
-  /// Stores the schema's record from a pull list. Returns whether the schema is new. A schema that
-  /// this version cannot read is noted and not followed; the server applies it anyway.
+  /// Stores the schema's record from a pull list. Returns true if the schema is new. A schema
+  /// unreadable for this version is recorded and not followed; the server applies it anyway.
   func storeSchema(schemaRecord state: RecordState) throws -> Bool {
     guard let column = state.columns.first(where: { $0.name == "document" }),
       case .text(let text) = column.value
@@ -55,8 +55,8 @@ extension ReplicaFile {
     return true
   }
 
-  /// Returns the number of a document: its version, unless a restored server gives that version to
-  /// another document. Packets were merged by the former one.
+  /// Returns the number of a document: its version, unless a restored server gives the same version
+  /// to another document. Packets were merged by the former one.
   private func number(for document: String, version: Int64) throws -> Int64 {
     try connection.first(
       """

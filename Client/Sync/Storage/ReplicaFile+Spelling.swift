@@ -1,8 +1,8 @@
 import FerryProtocol
 import FerrySQLite
 
-/// A name of the space that SQLite takes for another name of this file, which the space knows, too.
-/// Its values wait.
+/// A name of the space that SQLite treats as equal to another known name of the space in this file.
+/// The name's values wait.
 package struct NameClash: Sendable, Equatable {
   /// The table's name in the space.
   package var table: Name
@@ -12,12 +12,12 @@ package struct NameClash: Sendable, Equatable {
   package var local: Name
 }
 
-/// Names of the space that differ from names of this file in the case of ASCII letters (SPEC.md §23).
+/// Names of the space with a different case of ASCII letters in this file (SPEC.md §23).
 extension ReplicaFile {
   var spellings: Spellings { Spellings(connection: connection) }
 
-  /// Uses the spellings by which the space knows tables and columns, if it does not know them by the
-  /// ones here, and applies the changes that waited for that. Notes the names that clash.
+  /// Uses the space's spellings of tables and columns, if the space does not know the local ones,
+  /// and applies the changes waiting for them. Records clashing names.
   func adopt(_ found: SpellingsFound) throws {
     if found.isEmpty { return }
     for (table, columns) in found.shared {
@@ -45,8 +45,8 @@ extension ReplicaFile {
     try applyKept(renamed.sorted().map { .ofTable($0) })
   }
 
-  /// Gives a tracked table its other spelling in the space. Returns `nil` if there is no such table, and
-  /// `false` if the space knows both.
+  /// Changes a tracked table's name to the other spelling in the space. Returns `nil` if there is
+  /// no such table, and `false` if the space knows both.
   private func rename(toTable new: Name) throws -> Bool? {
     let names = try tracked.names()
     guard !names.contains(new), let own = names.first(where: { $0.folded == new.folded }) else {
@@ -59,8 +59,8 @@ extension ReplicaFile {
     return true
   }
 
-  /// Gives a column its other spelling in the space. Returns `nil` if there is no such column, and
-  /// `false` if the space knows both, or if SQLite takes the name for the key's.
+  /// Changes a column's name to the other spelling in the space. Returns `nil` if there is no such
+  /// column. Returns `false` if the space knows both, or if SQLite treats the name as the key's.
   private func rename(to new: Name, of table: Name) throws -> Bool? {
     guard let schema = try? schema(of: table), schema.name == table,
       !schema.columns.contains(where: { $0.name == new })
@@ -78,7 +78,7 @@ extension ReplicaFile {
     (schema.columns.map(\.local) + schema.keys.map(\.local)).first { $0.folded == column.folded }
   }
 
-  /// Uses the spelling of changes that wait for a table which is tracked now.
+  /// Uses the spelling of changes waiting for a table, now tracked.
   func adoptSpelling(of tables: [TableSchema]) throws {
     let waiting = try kept.tablesWaitedFor()
     var found = SpellingsFound()
@@ -90,7 +90,8 @@ extension ReplicaFile {
     try adopt(found)
   }
 
-  /// Returns the names of the space whose values wait, because SQLite takes them for other names here.
+  /// Returns the names of the space with waiting values, because SQLite treats them as other names
+  /// here.
   package func nameClashes() throws -> [NameClash] {
     let (names, locals) = (try tracked.names(), try tracked.locals())
     return try spellings.clashes().compactMap { table, column in
@@ -110,7 +111,8 @@ extension ReplicaFile {
 }
 
 extension Replica {
-  /// Returns the names of the space whose values wait, because SQLite takes them for other names here.
+  /// Returns the names of the space with waiting values, because SQLite treats them as other names
+  /// here.
   package func nameClashes() async throws -> [NameClash] {
     try await typed { try await thread.run { try $0.nameClashes() } }
   }

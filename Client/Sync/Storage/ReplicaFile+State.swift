@@ -7,16 +7,16 @@ import Foundation
 /// A server and the token for the space.
 package struct ServerAccess: Sendable {
   package let address: ServerAddress
-  /// The stored token; `nil` if the server is open, or the application fetches its tokens.
+  /// The stored token; `nil` if the server is open, or the application fetches tokens.
   let stored: String?
-  /// The tokens that the application fetches.
+  /// Tokens fetched by the application.
   var fetched: TokenKeeper?
 
   init(address: ServerAddress, token: String?) { (self.address, stored) = (address, token) }
 
   /// Returns the token for a request; `nil` if the server is open.
   ///
-  /// - Parameter rejected: a token that the server has rejected.
+  /// - Parameter rejected: a token rejected by the server.
   package func token(otherThan rejected: String? = nil) async throws -> String? {
     try await fetched?.token(otherThan: rejected) ?? stored
   }
@@ -39,7 +39,7 @@ extension ReplicaFile {
     return (DeviceID(device), server)
   }
 
-  /// Returns the server with its token from the credential store.
+  /// Returns the server with the token from the credential store.
   ///
   /// - Throws: ``ReplicaError/tokenMissing(_:)`` if the token is no longer there.
   func access() throws -> ServerAccess? {
@@ -102,7 +102,7 @@ extension ReplicaFile {
     let credential = token.map {
       Credential(server: address.url, space: address.space, token: $0)
     }
-    // A credential that cannot be read is replaced.
+    // An unreadable credential is replaced.
     if try isKnown && hasToken() == (token != nil) && (token == nil || isStored(credential)) {
       return
     }
@@ -111,7 +111,7 @@ extension ReplicaFile {
     if isKnown && number != 1 { try log("token", "the token of the space was replaced") }
   }
 
-  /// Whether the server has had the space. It may have lost it since.
+  /// Returns true if the server has had the space. It may have lost it since.
   func isFound() throws -> Bool {
     try connection.exists("SELECT 1 FROM ferry_replica WHERE is_found <> 0 OR epoch IS NOT NULL")
   }
@@ -145,12 +145,12 @@ extension ReplicaFile {
       path: path, "it belongs to space \(old.space); use another file for \(address.space)")
   }
 
-  /// Sets the server. A replica that has synced with one space cannot move to another: its cursor
-  /// and its pending operations belong there.
+  /// Sets the server. A replica synced with one space cannot move to another: the cursor and the
+  /// pending operations belong to the first.
   ///
   /// - Parameters:
   ///   - token: goes to the credential store; `nil` removes the stored one.
-  ///   - isFound: whether the server has the space.
+  ///   - isFound: true if the server has the space.
   func configure(_ address: ServerAddress, token: String?, isFound: Bool = true) throws {
     try connection.transaction {
       try checkSpace(of: address)
@@ -194,7 +194,7 @@ extension ReplicaFile {
   /// Returns the cursor, anchored at the newest known point of the server's history: own confirmed
   /// packets may be ahead of the pulled changes.
   ///
-  /// - Parameter ofFormerNames: whether only packets of earlier identifiers count. A page itself
+  /// - Parameter ofFormerNames: true if only packets of earlier identifiers count. A page itself
   ///   shows whether the server lost packets of the present one.
   func knownCursor(ofFormerNames: Bool = false) throws -> Cursor? {
     guard let cursor = try syncState().cursor else { return nil }
@@ -219,7 +219,7 @@ extension ReplicaFile {
       state.replacement?.rawValue ?? 0)
   }
 
-  /// Moves the cursor back, so that the next pull fetches everything after that place.
+  /// Moves the cursor back to a place, so the next pull fetches everything after it.
   func goBack(to place: SequenceNumber) throws {
     var state = try syncState()
     state.goBack(to: place)
@@ -233,7 +233,7 @@ extension ReplicaFile {
     try refreshes.fetchAgain()
   }
 
-  /// Notes the result and time of a sync, and the offset of the server's clock.
+  /// Stores the result and time of a sync, and the offset of the server's clock.
   func finishSync(_ report: SyncReport, clockOffset: Int64?) throws {
     try connection.transaction {
       try connection.run("UPDATE ferry_replica SET last_sync = ?", wallClock())
@@ -243,7 +243,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Notes that a sync ended early; its changes until then stay.
+  /// Records a failed sync; changes applied before the failure stay.
   func recordFailure(_ error: ReplicaError) throws {
     try connection.transaction { try log("error", error.description) }
   }

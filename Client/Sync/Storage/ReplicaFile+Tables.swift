@@ -4,14 +4,14 @@ import FerryStoredValues
 
 extension ReplicaFile {
   /// Tracks ordinary tables: records later writes, records existing rows as inserted, and applies
-  /// the changes that the server has sent for them.
+  /// the changes received for them.
   ///
-  /// With `creatingKey`, an absent table is created from the changes kept for it, and its key
-  /// column gets that name.
+  /// With `creatingKey`, an absent table is created from the changes kept for it, and the key
+  /// column gets this name.
   ///
   /// - Parameters:
   ///   - identity: how keys become identifiers; `nil` for Ferry's proposal.
-  ///   - column: the column of this file that has the space of each row; `nil` if all rows belong to
+  ///   - column: the column of this file with the space of each row; `nil` if all rows belong to
   ///     this space.
   package func track(
     _ names: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay,
@@ -42,14 +42,14 @@ extension ReplicaFile {
         for table in added { try installTriggers(for: table, isGuarded: isGuarded) }
       }
       for table in tables { try storeOverwritten(in: table) }
-      // Each pull tries changes that the schema has rejected.
+      // Each pull tries changes rejected by the schema.
       try applyKept(tables.map { .unknown(in: $0.name) })
       try adoptSpelling(of: added)
       try markChecked()
     }
   }
 
-  /// Enters tables among the tracked ones. Returns those that were not, by their names in the space.
+  /// Enters tables among the tracked ones. Returns the new ones, by their names in the space.
   private func enter(
     _ names: [Name], _ identity: KeyIdentity?, sharedBy column: Name?
   ) throws -> [Name] {
@@ -106,8 +106,8 @@ extension ReplicaFile {
     return found
   }
 
-  /// Checks that no other space of the file has a table, or one that its foreign keys connect to it:
-  /// the rows of two spaces arrive independently. Tables with rows of several spaces may refer to each
+  /// Throws if another space of the file has a table, or one that foreign keys connect to it: the
+  /// rows of two spaces arrive independently. Tables with rows of several spaces may refer to each
   /// other.
   private func checkOtherSpaces(of table: TableSchema, sharedBy column: Name?) throws {
     for other in spaces.all where other !== self {
@@ -132,7 +132,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns the tables of this file to which a table's foreign keys refer.
+  /// Returns the tables of this file that a table's foreign keys refer to.
   func parents(of local: Name) throws -> [Name] {
     try connection.rows("SELECT \"table\" FROM pragma_foreign_key_list(?)", local) { $0.name(0) }
   }
@@ -142,7 +142,7 @@ extension ReplicaFile {
     try identity().server.map { "space \($0.space)" } ?? "the file's first space"
   }
 
-  /// Checks that a table keeps the identity by which other devices know its records.
+  /// Throws if a table does not keep the identity of its records on other devices.
   private func check(
     _ identity: KeyIdentity?, of table: TableSchema, against known: KeyIdentity
   ) throws {
@@ -153,7 +153,7 @@ extension ReplicaFile {
         + "another identity needs a new table")
   }
 
-  /// Returns the identity that the space's definition of a table declares, if it fits the table's key;
+  /// Returns the identity from the space's definition of a table, if it fits the table's key;
   /// otherwise the proposed one.
   private func declaredIdentity(of table: TableSchema) throws -> KeyIdentity {
     let former = try unrecordedWrites.formerIdentity(of: table.name)
@@ -178,12 +178,12 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns the identity that a table of this file gets if it is tracked.
+  /// Returns the identity for a table of this file if it is tracked.
   func proposal(for local: Name) throws -> KeyProposal {
     try proposal(for: schema(local: local))
   }
 
-  /// Returns the identity that a table gets if it is tracked.
+  /// Returns the identity for a table if it is tracked.
   func proposal(for table: TableSchema) throws -> KeyProposal {
     let identity = try declaredIdentity(of: table)
     guard identity != table.proposal.identity else { return table.proposal }
@@ -191,7 +191,7 @@ extension ReplicaFile {
       table: table.local, identity: identity, reason: "the space's schema declares it")
   }
 
-  /// Stops recording a table's changes; its rows and pending operations stay.
+  /// Stops recording a table's changes; rows and pending operations stay.
   func untrack(_ table: Name) throws {
     try connection.transaction {
       let isShared = (try? schema(local: table))?.share != nil
@@ -204,7 +204,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Checks that every number of a mapped table in a table's columns belongs to a row.
+  /// Throws if a number of a mapped table in a table's columns belongs to no row.
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if rows refer to none.
   private func checkReferences(of table: TableSchema) throws {
@@ -230,7 +230,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Checks that no other tracked table refers to the numbers of a mapped table.
+  /// Throws if another tracked table refers to the numbers of a mapped table.
   func checkNumbersUnused(of name: Name) throws {
     let child = try tracked.names().first { other in
       guard other != name, let table = try? schema(of: other) else { return false }
@@ -245,7 +245,7 @@ extension ReplicaFile {
     )
   }
 
-  /// Forgets a tracked table that has no triggers any more.
+  /// Removes a table without triggers from the tracked ones.
   func stopTracking(_ name: Name) throws {
     try releaseUnsent(of: name)
     try unrecordedWrites.markUntracked(name)
@@ -287,7 +287,7 @@ extension ReplicaFile {
   }
 
   /// Records rows from before the tracking of the table as inserts, by the same functions as new
-  /// ones, in groups that fit a packet.
+  /// ones, in groups within the size of a packet.
   private func recordExistingRows(of table: TableSchema) throws {
     try recordAsInserts(of: table) { record in
       let rows = try connection.prepare(
@@ -308,7 +308,7 @@ extension ReplicaFile {
   /// The most bytes of a record's identifier in a message: an invalid one may be too long.
   private static let shownKeyMax = 100
 
-  /// Records existing rows as inserts, in groups that fit a packet.
+  /// Records existing rows as inserts, in groups within the size of a packet.
   ///
   /// - Parameter each: calls its argument with each row's key.
   func recordAsInserts(

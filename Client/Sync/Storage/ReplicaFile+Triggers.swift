@@ -2,7 +2,7 @@ import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 
-/// The triggers that record the tracked tables, kept in step with the schema.
+/// The triggers of the tracked tables, kept in step with the schema.
 extension ReplicaFile {
   /// Updates the triggers if the schema has changed since their last check.
   func refreshTriggersOfNewSchema() throws {
@@ -35,7 +35,7 @@ extension ReplicaFile {
     // As in `track`: first read all tables, then change them.
     var changed: [TableSchema] = []
     for name in names {
-      // SQLite takes names of another case for the same; the space does not (SPEC.md §23).
+      // SQLite treats names of another case as the same; the space does not (SPEC.md §23).
       guard let table = try? schema(of: name), table.name == name else {
         guard !altered.contains(name) else {
           throw ReplicaError.cannotTrack(
@@ -54,8 +54,8 @@ extension ReplicaFile {
       if try isKnown && isAsCreated && hasTriggers(table, isGuarded: isGuarded) { continue }
       changed.append(table)
       if !isAsCreated {
-        // The table was dropped and created again, or another program renamed columns: then SQLite has
-        // rewritten the triggers, which record them under other names.
+        // The table was dropped and created again, or another program renamed columns: then SQLite
+        // has rewritten the triggers, and they record the columns under other names.
         try markUnrecorded(name)
       } else {
         try unrecordedWrites.markNewColumns(of: table)
@@ -70,9 +70,10 @@ extension ReplicaFile {
     try markChecked()
   }
 
-  /// Keeps what the triggers of a table know: its key, its columns, and whose numbers they hold.
+  /// Stores the facts used by a table's triggers: key, columns, and the tables of referenced
+  /// numbers.
   ///
-  /// - Parameter isWaiting: whether the next transaction installs the triggers again.
+  /// - Parameter isWaiting: true if the next transaction installs the triggers again.
   func storeSignature(of table: TableSchema, isWaiting: Bool = false) throws {
     let signature = table.signature(try rules(for: table))
     var numbers = JSONWriter()
@@ -83,7 +84,7 @@ extension ReplicaFile {
       table.name)
   }
 
-  /// Notes that the triggers fit the present schema.
+  /// Records that the triggers fit the present schema.
   func markChecked() throws {
     let mark = try schemaMark()
     if mark == checkedSchema { return }
@@ -111,7 +112,7 @@ extension ReplicaFile {
     try storeTriggerMark(of: table)
   }
 
-  /// Keeps the places of a table and its triggers in the schema.
+  /// Stores the places of a table and the triggers in the schema.
   func storeTriggerMark(of table: TableSchema) throws {
     try connection.run(
       """
@@ -127,7 +128,7 @@ extension ReplicaFile {
       for: table, in: connection.namespace, isGuarded: isGuarded, isShared: isShared)
   }
 
-  /// Drops the triggers that record a table, also if the table has another name now.
+  /// Drops the recording triggers of a table, also if the table has another name now.
   func dropTriggers(of table: Name) throws {
     for trigger in captureTriggers(of: table, isGuarded: true, isShared: true) {
       try connection.execute(single: "DROP TRIGGER IF EXISTS main.\(quoted(trigger))")
@@ -143,7 +144,7 @@ extension ReplicaFile {
     ) { ($0.name(0), $0.int64(1)) }
   }
 
-  /// Whether the table has the triggers that record it, and nobody has changed them.
+  /// Returns true if the table has the recording triggers, unchanged.
   func hasCaptureTriggersAsCreated(_ table: TableSchema) throws -> Bool {
     let names = try triggers(of: table).map(\.name)
     let own = captureTriggers(of: table.name, isGuarded: false)
@@ -155,17 +156,18 @@ extension ReplicaFile {
     ) { $0.int64(0) == 1 } ?? false
   }
 
-  /// The insert trigger ?2 of this file's table ?1, with the places of both in the schema: a table that was created
-  /// again has another one, also if a program has put the triggers back. VACUUM may move them.
+  /// The insert trigger ?2 of this file's table ?1, with the places of both in the schema: a
+  /// recreated table has another one, also if a program has restored the triggers. VACUUM may move
+  /// them.
   private static let createdTrigger = """
     SELECT s.sql || ' ' || s.rowid || ' ' || m.rowid || ' ' || m.rootpage
     FROM sqlite_schema AS s, sqlite_schema AS m
     WHERE s.name = ?2 AND s.type = 'trigger' AND m.name = ?1 AND m.type = 'table'
     """
 
-  /// Whether the table's triggers exist and are newer than the user's own. A table that was dropped
-  /// and created again has lost them. SQLite fires the newest first, so that a row is recorded
-  /// before the effects of the user's triggers.
+  /// Returns true if the table's triggers exist and are newer than the user's own. A table dropped
+  /// and created again has lost them. SQLite fires the newest first, so a row is recorded before
+  /// the effects of the user's triggers.
   func hasTriggers(_ table: TableSchema, isGuarded: Bool) throws -> Bool {
     let own = spaces.all.flatMap { space in
       CaptureTriggers.names(
@@ -183,8 +185,9 @@ extension ReplicaFile {
     return oldestOwn > newestOther
   }
 
-  /// Whether a write to one row may write to another one. That is so if the user has triggers, or
-  /// if a table's definition contains UPDATE (as foreign keys with ON UPDATE do) or REPLACE.
+  /// Returns true if a write to one row may write to another one. This is so if the user has
+  /// triggers, or if a table's definition contains UPDATE (as foreign keys with ON UPDATE do) or
+  /// REPLACE.
   func needsGuards() throws -> Bool {
     func isIn(_ schema: String) throws -> Bool {
       try connection.exists(
@@ -204,26 +207,26 @@ extension ReplicaFile {
   }
 }
 
-/// A state of the schema. Its version may occur again after a rollback.
+/// A state of the schema. The version may occur again after a rollback.
 struct SchemaMark: Equatable {
-  /// The version that each change of the schema changes (PRAGMA schema_version).
+  /// The version, different after each change of the schema (PRAGMA schema_version).
   let version: Int64
-  /// The number of transactions of this connection that were rolled back.
+  /// The number of rolled back transactions of this connection.
   let rollbacks: Int
 
-  /// The mark as the file stores it; the triggers that Ferry creates change it, too.
+  /// The mark as stored in the file; the version of Ferry's triggers is part of it.
   var text: String { "\(CaptureTriggers.version):\(version)" }
 }
 
 extension TableSchema {
-  /// The mapped tables whose numbers the table's columns hold, by the columns' names here.
+  /// The mapped tables of the numbers in the table's columns, by the columns' names here.
   fileprivate var numbers: [Name: Name] {
     let keys = keys.compactMap { key in key.numbers.map { (key.local.folded, $0) } }
     let others = columns.compactMap { column in column.numbers.map { (column.local.folded, $0) } }
     return Dictionary(keys + others, uniquingKeysWith: { one, _ in one })
   }
 
-  /// Returns a text that changes when the triggers have to be created again: the key and the columns
+  /// Returns a text that changes when the triggers must be created again: the key and the columns
   /// as SQL, with their names in the space.
   func signature(_ rules: TableRules) -> String {
     "\(CaptureTriggers.version):"

@@ -15,7 +15,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns own operations whose identifier has this beginning, newest first.
+  /// Returns own operations with this beginning of the identifier, newest first.
   func ownOperations(beginningWith prefix: UniqueIDPrefix, limit: Int) throws -> [OwnOperation] {
     try connection.rows(
       "\(Self.select) WHERE state <= 1 AND id BETWEEN ? AND ? ORDER BY seq DESC LIMIT ?",
@@ -27,7 +27,7 @@ extension ReplicaFile {
     try connection.exists("SELECT 1 FROM ferry_operations WHERE state <= 1 AND id = ?", id.value)
   }
 
-  /// Returns the identifiers of all own operations that are kept.
+  /// Returns the identifiers of all own operations in the file.
   func ownOperationIDs() throws -> UniqueIDAbbreviations {
     UniqueIDAbbreviations(
       try connection.rows("SELECT id FROM ferry_operations WHERE state <= 1") {

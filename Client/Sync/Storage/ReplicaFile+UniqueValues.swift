@@ -2,14 +2,14 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Records that wait because another row here has their unique values: questions for the user
+/// Records waiting because another row here has their unique values: questions for the user
 /// (SPEC.md §23).
 extension ReplicaFile {
-  /// Records about which one pull asks.
+  /// The most records with a question from one pull.
   private static let askedPerPull = 200
 
-  /// Asks about records that wait for unique values, and ends the questions about those that wait no
-  /// longer.
+  /// Asks about records waiting for unique values, and ends the questions about records no longer
+  /// waiting.
   func askAboutUniqueValues() throws {
     for question in try conflicts.openQuestions(own: ownNames()) where question.holder != nil {
       let isWaiting = try kept.change(of: question.key)?.isRefused ?? false
@@ -35,8 +35,8 @@ extension ReplicaFile {
     try deviceNames.expectNames(of: conflict)
   }
 
-  /// Returns the record whose row has the unique values of a change, and one of the columns that the
-  /// change writes.
+  /// Returns the record of the row with the unique values of a change, and one of the columns
+  /// written by the change.
   private func holder(ofValuesIn change: Change) throws -> (column: ColumnState, holder: Name)? {
     let table = try schema(of: change.key.table)
     let present = try row(change.key, table) ?? []
@@ -65,8 +65,8 @@ extension ReplicaFile {
     return nil
   }
 
-  /// Gives a waiting record other values: applies it with them, and records these alone. Returns false
-  /// if it does not wait any more.
+  /// Gives a waiting record other values: applies it with them, and records these alone. Returns
+  /// false if it does not wait any more.
   ///
   /// - Throws: ``SQLiteError`` if rows have these values, too.
   func adopt(_ columns: [Column], by key: RecordKey) throws -> Bool {

@@ -24,7 +24,7 @@ extension ReplicaFile {
 
   // MARK: Noting
 
-  /// Notes that a whole table may have unrecorded rows. It was dropped and created again, it lost
+  /// Marks a whole table: it may have unrecorded rows. It was dropped and created again, it lost
   /// its triggers, or it was untracked for a time.
   func markUnrecorded(_ table: Name, since: SequenceNumber? = nil) throws {
     guard try unrecordedWrites.markWhole(table, since: since ?? syncState().applied) else { return }
@@ -36,7 +36,7 @@ extension ReplicaFile {
       "\(table) was written to unrecorded; the next sync compares its rows with the server")
   }
 
-  /// Notes that a tracked table is absent. If it returns, its rows are compared.
+  /// Marks a tracked table as absent. If it returns, the rows are compared.
   func markAbsent(_ table: Name) throws {
     // After a rename by another program, the triggers would record the other table as this one.
     try dropTriggers(of: table)
@@ -45,7 +45,7 @@ extension ReplicaFile {
 
   // MARK: Reading
 
-  /// Returns tables whose rows have to be compared with the server.
+  /// Returns tables to compare with the server, row by row.
   func unrecordedTables() throws -> [UnrecordedTable] {
     try unrecordedWrites.tables { (try? schema(of: $0))?.name == $0 }
   }
@@ -56,7 +56,7 @@ extension ReplicaFile {
     return try unrecordedTables()
   }
 
-  /// Returns tracked tables that cannot sync in their present form, with the reason and a remedy.
+  /// Returns tracked tables unable to sync in their present form, with the reason and a remedy.
   func tableFaults() throws -> [TableFault] {
     try unrecordedWrites.keptFaults().compactMap { name, fault in
       do {
@@ -69,7 +69,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Looks for rows whose key is no record's identifier. They stay here, and the others are compared.
+  /// Checks for rows with a key that is no record's identifier. They stay here, and the others are
+  /// compared.
   func checkUnrecordedKeys(of unrecorded: UnrecordedTable) throws {
     try connection.transaction {
       let table = try schema(of: unrecorded.table)
@@ -129,8 +130,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns the values that a record's pending operations and batches gave to columns up to a place in
-  /// the queue, unless a later one writes the column, or one is more than a value.
+  /// Returns the values given to a record's columns by pending operations and batches up to a place
+  /// in the queue. Omits a column if a later operation writes it, or if one is more than a value.
   private func pendingValues(of key: RecordKey, upTo order: Int64) throws -> [Column] {
     var values: [Name: Value] = [:]
     let operations = try connection.rows(
@@ -172,19 +173,19 @@ extension ReplicaFile {
         CaptureTriggers.recordDifference(table, rules, of: Set(decision.edited.map(\.name))),
         SQLiteList(old), key.record)
     }
-    // Each row is a transaction of its own: nothing shows which rows were written together.
+    // Each row is a separate transaction: nothing shows which rows were written together.
     capture.endTransaction()
   }
 
-  /// Notes that all rows of a table were compared, and that a pull follows. Unless some were left, each
-  /// row is the server's or has a pending operation from now on.
+  /// Records that all rows of a table were compared, and that a pull follows. Unless some were
+  /// left, each row is the server's or has a pending operation from now on.
   func markCompared(_ unrecorded: UnrecordedTable, _ result: ReconciledRows) throws {
     compared.removeAll { $0.table == unrecorded.table }
     guard try result.left == 0 && !unrecordedWrites.hasFault(unrecorded.table) else { return }
     compared.append(unrecorded)
   }
 
-  /// Returns tables that may have rows which only this device has and has not recorded.
+  /// Returns tables that may have unrecorded rows, found only on this device.
   func tablesWithUnknownRows() throws -> Set<Name> {
     let tables = try unrecordedTables().filter { table in
       table.isRemade && !compared.contains { $0.hasSameWrites(as: table) }
@@ -192,7 +193,7 @@ extension ReplicaFile {
     return Set(tables.map(\.table))
   }
 
-  /// Notes that a table was compared as a whole: its writes are recorded again.
+  /// Records the comparison of a whole table: writes to it are recorded again.
   func endReconciling(_ unrecorded: UnrecordedTable, _ result: ReconciledRows) throws {
     compared.removeAll { $0.table == unrecorded.table }
     try connection.transaction {
@@ -211,7 +212,7 @@ extension ReplicaFile {
 
   // MARK: Keeping values readable
 
-  /// Keeps unrecorded values of rows that deferred changes of others are about to replace.
+  /// Stores unrecorded values of rows before deferred changes of others replace them.
   func storeOverwritten(in table: TableSchema) throws {
     guard let unrecorded = try unrecordedTables().first(where: { $0.table == table.name }) else {
       return
@@ -223,8 +224,8 @@ extension ReplicaFile {
     }
   }
 
-  /// Keeps unrecorded values of a row that a change of others is about to replace. Nobody knows which
-  /// values of such a row are old ones that this device had received.
+  /// Stores unrecorded values of a row before a change of others replaces it. Nothing shows which
+  /// values of such a row are old ones received by this device.
   func storeOverwritten(by change: Change, in unrecorded: UnrecordedTable) throws {
     let (key, there) = (change.key, change.state)
     let isDeleted = there.deleted != nil && !there.isAlive
@@ -243,10 +244,10 @@ extension ReplicaFile {
     try storeLost(lost, of: key, there: there, isDeleted && row != nil)
   }
 
-  /// Keeps values of a row that the server's version replaces, as conflicts: the user can read them
+  /// Stores values of a row replaced by the server's version, as conflicts: the user can read them
   /// and choose them again.
   ///
-  /// - Parameter isRowLost: whether the row itself is deleted.
+  /// - Parameter isRowLost: true if the row itself is deleted.
   func storeLost(
     _ columns: [Column], of key: RecordKey, there: RecordState? = nil, _ isRowLost: Bool
   ) throws {

@@ -2,14 +2,14 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Operations of upload-only tables whose sending failed (SPEC.md §17).
+/// Operations of upload-only tables after a failed upload (SPEC.md §17).
 ///
 /// - Undelivered operations are marked and stay in the queue: the server may have them, and only
-///   its answer was lost. The pull before the next push shows that.
-/// - Operations that have not arrived by then leave the queue, so that everything else continues.
-///   When the user retries them, they return to its end, with their identifiers.
-/// - Operations that the server rejects go to the quarantine like all others, and return in the
-///   same way.
+///   its answer was lost. The pull before the next push shows the answer.
+/// - Operations that have not arrived by then leave the queue, so everything else continues. When
+///   the user retries them, they return to the queue's end, with their identifiers.
+/// - Operations rejected by the server go to the quarantine like all others, and return in the same
+///   way.
 ///
 /// ``UploadQueue`` decides which operations leave and return together.
 extension ReplicaFile {
@@ -83,7 +83,7 @@ extension ReplicaFile {
     try failedUploads.withhold(operations)
   }
 
-  /// Closes the gaps in packets that lost operations.
+  /// Closes the gaps in packets after the loss of operations.
   private func closeGaps(from number: Int64) throws {
     let rows = try packets.current().filter { $0.number >= number }
     let gaps = PacketGaps(
@@ -137,9 +137,9 @@ extension ReplicaFile {
 
   // MARK: Rejected
 
-  /// Sends a rejected operation of an upload-only table again unchanged: its row is still there.
-  /// Changes are written to the row and recorded. Returns `false` for an operation that has to be
-  /// written to its table again.
+  /// Sends a rejected operation of an upload-only table again unchanged: the row is still there.
+  /// Changes are written to the row and recorded. Returns `false` for an operation to write to the
+  /// table again.
   func requeue(_ operation: SyncOperation, of entry: Int64, changing changes: [Column]) throws
     -> Bool
   {

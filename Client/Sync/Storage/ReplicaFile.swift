@@ -3,11 +3,11 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// The replica's file with its one writing connection: the user's tables, and Ferry's own.
+/// The replica's file with a single writing connection: the user's tables, and Ferry's own.
 ///
 /// Every step of a sync is one transaction here. So a process killed at any moment leaves the file
-/// before or after a step, never within one. Synchronous and without its own clock, so that a
-/// simulation drives the same code. Not `Sendable`: it stays on one thread.
+/// before or after a step, never within one. Synchronous and without a clock, so a simulation
+/// drives the same code. Not `Sendable`: it stays on one thread.
 package final class ReplicaFile {
   package let path: String
   /// The beginning of the paths of the first space's files beside the database.
@@ -23,8 +23,7 @@ package final class ReplicaFile {
   let credentials: any CredentialStore
   /// The source of identifiers.
   let random: () -> UInt64
-  /// The changes that passes have tried to apply, also in transactions that were rolled back: a measure
-  /// of their cost.
+  /// Attempts to apply changes, also in rolled back transactions: a measure of the cost.
   var attempts = 0
   /// How first lists are filled in beside their tables, in all spaces of the file.
   package var firstListOptions = FirstListOptions()
@@ -38,25 +37,25 @@ package final class ReplicaFile {
   }
   /// The rules of all foreign keys, as the plans use them.
   var parentRules: ParentRules?
-  /// The state of the schema that the triggers and plans fit.
+  /// The state of the schema known to fit the triggers and plans.
   var checkedSchema: SchemaMark?
-  /// Schemas of tables that were read before.
+  /// Schemas of tables read before.
   var knownSchemas: TableSchema.Known = [:]
-  /// The space's schemas that were read before, by version.
+  /// The space's schemas read before, by version.
   var knownSpaceSchemas: [Int64: SpaceSchema] = [:]
   /// Reports changed tables to live queries.
   let reporter: ChangeReporter
-  /// The tracked table that the current ALTER TABLE changes.
+  /// The tracked table changed by the current ALTER TABLE.
   var alteredTables: Set<Name> = []
-  /// Tables that were compared as a whole in the round under way: their unrecorded writes are recorded.
+  /// Tables compared as a whole in the round under way: their unrecorded writes are recorded.
   var compared: [UnrecordedTable] = []
-  /// The names of tables and columns in the space that were read before.
+  /// The names of tables and columns in the space, read before.
   var knownNames: KnownNames?
-  /// The tracked tables, while a step of a migration runs that nothing records.
+  /// The tracked tables during an unrecorded step of a migration.
   var suspension: Suspension? {
     didSet { capture.isSuspended = suspension != nil }
   }
-  /// The folded names of the tables that the current transaction has dropped.
+  /// The folded names of the tables dropped by the current transaction.
   var dropped = Set<Name>()
 
   /// Opens the file, and creates Ferry's tables if they are absent.
@@ -107,7 +106,7 @@ package final class ReplicaFile {
   /// Uses the replica's file through another library's connection. Neither the file nor the
   /// connection changes.
   ///
-  /// - Parameter capture: records on that connection.
+  /// - Parameter capture: records on the given connection.
   init(
     host connection: SQLiteConnection, capture: CaptureContext, limits: Limits,
     wallClock: @escaping () -> Int64, random: @escaping () -> UInt64
@@ -125,11 +124,11 @@ package final class ReplicaFile {
     spaces.first = self
   }
 
-  /// Opens the ledger of a space that the file has joined, on the file's connection.
+  /// Opens the ledger of a joined space of the file, on the file's connection.
   ///
   /// - Parameters:
-  ///   - connection: shares the file's, with the names of that ledger.
-  ///   - capture: records to that ledger.
+  ///   - connection: shares the file's, with the names of the ledger.
+  ///   - capture: records to the ledger.
   init(joined connection: SQLiteConnection, of first: ReplicaFile, capture: CaptureContext) {
     (path, base, limits, credentials) = (first.path, first.base, first.limits, first.credentials)
     (wallClock, random) = (first.wallClock, first.random)
@@ -140,7 +139,7 @@ package final class ReplicaFile {
 
   deinit { if number == 1 { spaces.close() } }
 
-  /// The changes that wait for the local schema.
+  /// Changes waiting for the local schema.
   var kept: KeptChanges { KeptChanges(connection: connection, limits: limits) }
 
   /// The number of the space in this file; 1 for the first one.
@@ -152,7 +151,7 @@ package final class ReplicaFile {
   /// Returns one of Ferry's names in the space's ledger as a text of SQL.
   func ownLiteral(_ name: String) -> String { quoted(literal: connection.namespace.name(name)) }
 
-  /// Runs `body` in one transaction, whose tracked changes become one group in each space.
+  /// Runs `body` in one transaction; the tracked changes in it become one group in each space.
   package func write<T>(_ body: (Database) throws -> T) throws -> T {
     let first = spaces.first ?? self
     return try first.connection.transaction {
@@ -200,8 +199,8 @@ package final class ReplicaFile {
 
 /// Changes of the schema by the user's statements.
 extension ReplicaFile {
-  /// Removes Ferry's triggers before a table is altered: SQLite would not drop a column that they
-  /// name. ``schemaChanged()`` restores them.
+  /// Removes Ferry's triggers before a table is altered: SQLite would not drop a column named in
+  /// them. ``schemaChanged()`` restores them.
   func tableWillAlter(_ local: Name) throws {
     // What another program has changed before is no change of this transaction.
     try refreshTriggersOfNewSchema()

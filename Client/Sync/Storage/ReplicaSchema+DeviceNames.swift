@@ -1,5 +1,5 @@
 extension ReplicaSchema {
-  /// The names of this device and of the devices in its conflicts (SPEC.md §30).
+  /// The names of this device and of the devices in conflicts (SPEC.md §30).
   static let deviceNames = """
     CREATE TABLE ferry_own_name(
       one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -1,9 +1,8 @@
 extension ReplicaSchema {
-  /// Operations of upload-only tables whose sending failed, and the view of such tables for users.
+  /// Failed operations of upload-only tables, and the view of such tables for users.
   ///
-  /// Operations that the cursor has not passed stay pending after the server has confirmed them;
-  /// the view omits them. One comparison orders a place and a text: the place has leading zeros and
-  /// comes first.
+  /// Confirmed operations stay pending until the cursor passes them; the view omits them. One
+  /// comparison orders a place and a text: the place has leading zeros and comes first.
   static let uploads = """
     CREATE TABLE ferry_failed(  -- pending operations that could not be delivered
       seq INTEGER PRIMARY KEY,

@@ -137,10 +137,10 @@ enum ReplicaSchema {
     """ + operations + refresh + checks + formerNames + marks + missions + deviceNames
     + KeyNumbers.schema + FormerRows.schema + StagedChanges.view
 
-  /// This device's own operations. An operation changes its state and is never copied.
+  /// This device's own operations. An operation changes state and is never copied.
   ///
   /// The numbers of the states are those of ``OperationState``. The archive is a prefix of the
-  /// table: every pending operation comes after it, so that a scan of the queue begins there.
+  /// table: every pending operation comes after it, so a scan of the queue begins there.
   private static let operations = """
     CREATE TABLE ferry_operations(
       seq INTEGER PRIMARY KEY,                 -- the place in the queue
@@ -213,7 +213,8 @@ enum ReplicaSchema {
       """
   }
 
-  /// Returns the SQL of the time in an identifier (RFC 9562 §5.7): its first 48 bits are milliseconds.
+  /// Returns the SQL of the time in an identifier (RFC 9562 §5.7): the first 48 bits are
+  /// milliseconds.
   private static func time(ofID id: String) -> String {
     let digits = (0..<12).map { place in
       "((instr('0123456789ABCDEF', substr(hex(\(id)), \(place + 1), 1)) - 1) << \(44 - 4 * place))"
@@ -243,8 +244,8 @@ enum ReplicaSchema {
       ON ferry_conflicts(operation, record, tbl, ifnull(col, ''), loser, loser_time);
     """ + batches + uploads
 
-  /// The state of the schema that the triggers last fitted, so that opening the file need not check
-  /// them each time.
+  /// The last state of the schema with fitting triggers, so the file need not check them at each
+  /// opening.
   private static let checks = """
     CREATE TABLE ferry_checked(
       one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -274,7 +275,7 @@ enum ReplicaSchema {
     );
     """
 
-  /// The rows that pending batches have changed here.
+  /// The rows changed here by pending batches.
   private static let batches = """
     CREATE TABLE ferry_batch_rows(
       seq INTEGER NOT NULL,                   -- the batch among the pending operations
@@ -316,8 +317,8 @@ enum ReplicaSchema {
     ).run(version, device.value.bytes)
   }
 
-  /// The settings of every connection. The user declares foreign keys, and Ferry enforces them;
-  /// recursive triggers let INSERT OR REPLACE record the rows that it removes. They are off for
+  /// The settings of every connection. The user declares foreign keys, and Ferry enforces them.
+  /// With recursive triggers, INSERT OR REPLACE records the rows it removes. They are off for
   /// statements that replace no rows (``SQLiteConnection/fireTriggersByDefault()``).
   static let connectionSettings = """
     PRAGMA foreign_keys=ON;

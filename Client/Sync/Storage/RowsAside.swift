@@ -2,13 +2,12 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Rows that are temporarily out of their tables within one transaction, so that unique values can
-/// move between them.
+/// Rows temporarily out of their tables within one transaction, so unique values can move between
+/// them.
 ///
 /// A row is deleted and inserted again, and not set to other values meanwhile. No value is sure to
 /// fit a CHECK, a NOT NULL or an index on an expression. The user's triggers see a delete and an
-/// insert, so the data that they derive from rows stays right. Foreign keys do not act on these
-/// deletes.
+/// insert, so data derived by them from rows stays right. Foreign keys do not act on these deletes.
 final class RowsAside {
   /// The outcome of taking a row out.
   enum Outcome {
@@ -29,7 +28,7 @@ final class RowsAside {
     (self.connection, self.capture) = (connection, capture)
   }
 
-  /// Creates a temporary table for rows of a table. Called before the first row is taken.
+  /// Creates a temporary table for rows of a table. Called before the first row is removed.
   func prepare(_ table: TableSchema) throws {
     guard tables[table.name] == nil else { return }
     tables[table.name] = table
@@ -55,7 +54,7 @@ final class RowsAside {
 
   // MARK: Rows
 
-  /// Takes a record's row out of its table.
+  /// Moves a record's row out of the table.
   ///
   /// - Throws: ``RecordEndedTransaction`` if a trigger rolls the transaction back.
   func remove(_ key: RecordKey) throws -> Outcome {
@@ -81,14 +80,14 @@ final class RowsAside {
     return .stays
   }
 
-  /// Whether a record's row is out of its table.
+  /// Returns true if a record's row is out of the table.
   func holds(_ key: RecordKey) throws -> Bool {
     guard let table = tables[key.table] else { return false }
     return try connection.exists("SELECT 1 FROM \(place(of: table)) WHERE k = ?", key.record)
   }
 
-  /// Returns the values, in these columns of this file, of a row that is out of its table; `nil` if
-  /// there is none.
+  /// Returns the values, in these columns of this file, of a row out of its table; `nil` if there
+  /// is none.
   func values(of key: RecordKey, _ columns: [Name]) throws -> [Value]? {
     guard let table = tables[key.table] else { return nil }
     let places = columns.compactMap { column in
@@ -117,7 +116,7 @@ final class RowsAside {
     ).run(key.record, SQLiteList(values))
   }
 
-  /// Returns the records whose rows now have unique values of a row that was taken out.
+  /// Returns the records of rows now with unique values of a removed row.
   func successors(of key: RecordKey) throws -> [RecordKey] {
     guard let table = tables[key.table], let uniqueKeys = uniqueKeys[table.name] else { return [] }
     return try uniqueKeys.keys.flatMap { columns -> [RecordKey] in
@@ -145,14 +144,14 @@ final class RowsAside {
     (table.keys.map(\.local) + table.columns.map(\.local)).map(quoted).joined(separator: ", ")
   }
 
-  /// The columns for a row's key and values, as they are.
+  /// Returns the columns for a row's key and values, as they are.
   private func places(_ table: TableSchema) -> [String] {
     table.keys.indices.map { "k\($0)" } + table.columns.indices.map { "c\($0)" }
   }
 
   // MARK: The schema
 
-  /// Returns tables whose rows a foreign key changes or deletes together with their parent.
+  /// Returns tables with rows that a foreign key changes or deletes together with their parent.
   private func actingChildren(of table: TableSchema) throws -> [Name] {
     try connection.prepare(
       """
@@ -164,7 +163,7 @@ final class RowsAside {
     ).rows(table.local) { $0.name(0) }
   }
 
-  /// Keeps a child's rows as they are while a parent's row is taken out.
+  /// Keeps a child's rows unchanged while a parent's row is out of the table.
   private func deferChild(_ child: Name, of parent: TableSchema) throws {
     let record =
       child == parent.local

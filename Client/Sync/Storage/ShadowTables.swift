@@ -2,20 +2,21 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Copies of empty tables that are filled beside them: tables `ferry_first_1` and so on. An exchange gives
-/// the rows of each copy to its table.
+/// Copies of empty tables, filled beside them: tables `ferry_first_1` and so on. An exchange moves
+/// the rows of each copy to the original table.
 ///
-/// A copy has the statement of its table but for names, so both store rows and indexes in the same way. The
-/// exchange swaps the places of their b-trees in the file (`rootpage` in `sqlite_schema`). Names, triggers,
-/// views and foreign keys stay as they are, and it takes no longer for more rows.
+/// A copy has the statement of the original table but for names, so both store rows and indexes in
+/// the same way. The exchange swaps the places of their b-trees in the file (`rootpage` in
+/// `sqlite_schema`). Names, triggers, views and foreign keys stay unchanged, and more rows take no
+/// more time.
 struct ShadowTables {
-  /// A table with its copy.
+  /// A table and the copy.
   struct Pair: Equatable {
     let local: Name
     let copy: Name
-    /// The table, its indexes and the user's triggers, as they were when the copy was made.
+    /// The table, its indexes and the user's triggers at the time of the copy.
     let definition: String
-    /// The names of the table and its indexes in the schema, and of their copies.
+    /// The names of the table and the indexes in the schema, and of their copies.
     let objects: [(own: Name, copy: Name)]
 
     static func == (one: Pair, other: Pair) -> Bool {
@@ -29,7 +30,7 @@ struct ShadowTables {
 
   // MARK: Making and dropping
 
-  /// Creates the copies; `nil` if a table has a definition that cannot be copied.
+  /// Creates the copies. Returns `nil` if a definition of a table cannot be copied.
   ///
   /// - Parameter tables: the tables by their names here, folded.
   func create(_ tables: [Name]) throws -> [Pair]? {
@@ -69,12 +70,12 @@ struct ShadowTables {
       local: own.name, copy: copy, definition: try definition(of: own.name), objects: pairs)
   }
 
-  /// Drops all copies, such as those of a process that was killed.
+  /// Drops all copies, such as those left by a killed process.
   func drop() throws {
     for name in try existing() { try connection.execute(single: "DROP TABLE main.\(quoted(name))") }
   }
 
-  /// Whether there are copies.
+  /// Returns true if there are copies.
   func isAny() throws -> Bool { try !existing().isEmpty }
 
   /// Whether a table is a copy, also one of another space of the file.
@@ -107,7 +108,8 @@ struct ShadowTables {
 
   // MARK: Reading
 
-  /// Returns the definitions of a table, its indexes and the user's triggers, with their places in the file.
+  /// Returns the definitions of a table, its indexes and the user's triggers, with their places in
+  /// the file.
   func definition(of table: Name) throws -> String {
     try connection.rows(
       """
@@ -118,7 +120,7 @@ struct ShadowTables {
     ) { $0.text(0) }.joined(separator: "\n")
   }
 
-  /// Whether a trigger of the user is on a table.
+  /// Returns true if a trigger of the user is on a table.
   func hasUserTriggers(_ table: Name) throws -> Bool {
     let condition =
       "type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE AND substr(name, 1, 6) <> 'ferry_'"
@@ -137,7 +139,7 @@ struct ShadowTables {
     let sql: String?
     let place: Int64
 
-    /// Whether it is an index of UNIQUE or PRIMARY KEY.
+    /// True if it is an index of UNIQUE or PRIMARY KEY.
     var isAutomatic: Bool { !isTable && sql == nil }
 
     /// The number at the end of the name.
@@ -208,5 +210,5 @@ struct ShadowTables {
   }
 }
 
-/// Filled tables that cannot be exchanged: their tables have changed meanwhile.
+/// Filled tables cannot be exchanged, because their tables have changed meanwhile.
 struct FirstListOutdated: Error {}

@@ -1,25 +1,25 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The names that the space knows of this device's tables and columns, and those of its names that
-/// SQLite takes for another one here: `is_shared` and `ferry_clashes` (SPEC.md §23).
+/// The space's known names of this device's tables and columns, and the names that SQLite treats as
+/// equal to another one here: `is_shared` and `ferry_clashes` (SPEC.md §23).
 struct Spellings {
   let connection: SQLiteConnection
 
-  // MARK: Names that the space knows
+  // MARK: Names known to the space
 
-  /// Whether the space knows a tracked table by this name.
+  /// Returns true if the space knows a tracked table by this name.
   func isShared(_ table: Name) throws -> Bool {
     try connection.exists("SELECT 1 FROM ferry_tables WHERE name = ? AND is_shared <> 0", table)
   }
 
-  /// Whether the space knows a recorded column by this name.
+  /// Returns true if the space knows a recorded column by this name.
   func isShared(_ column: Name, of table: Name) throws -> Bool {
     try connection.exists(
       "SELECT 1 FROM ferry_columns WHERE tbl = ? AND name = ? AND is_shared <> 0", table, column)
   }
 
-  /// Returns the recorded columns that the space does not know.
+  /// Returns the recorded columns unknown to the space.
   func unsharedColumns(of table: Name) throws -> Set<Name> {
     Set(
       try connection.rows("SELECT name FROM ferry_columns WHERE tbl = ? AND is_shared = 0", table) {
@@ -27,7 +27,7 @@ struct Spellings {
       })
   }
 
-  /// Notes names that the space has sent.
+  /// Records names sent by the space.
   func share(_ table: Name, _ columns: Set<Name>) throws {
     try connection.run("UPDATE ferry_tables SET is_shared = 1 WHERE name = ?", table)
     for column in columns.sorted() {
@@ -36,7 +36,7 @@ struct Spellings {
     }
   }
 
-  /// Notes the names of operations that are about to be sent: an insert names all columns.
+  /// Records the names of operations about to be sent: an insert names all columns.
   func share(_ operations: [SyncOperation]) throws {
     var last: Name?
     for table in operations.lazy.map(\.key.table) where table != last {
@@ -50,7 +50,7 @@ struct Spellings {
 
   // MARK: Other spellings
 
-  /// Uses the space's spelling of a table that it does not know by the one here.
+  /// Uses the space's spelling of a table, if the space does not know the one here.
   func rename(table: Name, to new: Name) throws {
     try connection.run(
       "UPDATE ferry_tables SET name = ?2, is_shared = 1 WHERE name = ?1", table, new)
@@ -62,8 +62,8 @@ struct Spellings {
     }
   }
 
-  /// Uses the space's spelling of a column that it does not know by the one here. Operations that wait
-  /// name it so, too.
+  /// Uses the space's spelling of a column, if the space does not know the one here. Waiting
+  /// operations use it, too.
   func rename(_ column: Name, of table: Name, to new: Name) throws {
     try connection.run(
       """
@@ -88,7 +88,7 @@ struct Spellings {
     }
   }
 
-  /// Whether a batch waits that may name a column.
+  /// Returns true if a waiting batch may name a column.
   func hasBatch(in table: Name) throws -> Bool {
     try connection.exists(
       "SELECT 1 FROM ferry_operations WHERE tbl = ? AND kind = 'batch' LIMIT 1", table)
@@ -96,7 +96,7 @@ struct Spellings {
 
   // MARK: Clashes
 
-  /// Notes a name of the space that differs in case from another one that the space knows, too.
+  /// Records a name of the space that differs in case from another known name of the space.
   func addClash(_ column: Name, of table: Name) throws {
     try connection.run(
       """

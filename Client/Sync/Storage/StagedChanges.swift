@@ -1,13 +1,13 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The pulled changes that are not applied, for people: the view `ferry_to_apply` (S1.12).
+/// Pulled changes not applied yet, for people: the view `ferry_to_apply` (S1.12).
 enum StagedChanges {
-  /// The function that lists the changes in a stored page, a blob, or in a stored state, a text. Quoted,
-  /// so that the views of all spaces of a file call the same function.
+  /// The function to list the changes in a stored page, a blob, or in a stored state, a text.
+  /// Quoted, so the views of all spaces of a file call the same function.
   private static let function: Name = "ferry_changes"
 
-  /// The view. Its columns have the names of those of `ferry_pending`.
+  /// The view. The columns have the names of those of `ferry_pending`.
   static let view = """
     CREATE VIEW ferry_to_apply AS             -- pulled changes that are not applied yet, for people
       SELECT operation, tbl, record, kind, data,
@@ -34,7 +34,7 @@ enum StagedChanges {
 
   /// Registers the view's function, once for all spaces of the file.
   ///
-  /// - Parameter callers: the schemas whose views may call it.
+  /// - Parameter callers: the schemas with views that may call it.
   static func install(
     on connection: SQLiteConnection, callers: SQLiteFunctionCallers = .trusted
   ) throws {

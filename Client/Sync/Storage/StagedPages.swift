@@ -2,12 +2,12 @@ import FerryCompression
 import FerryProtocol
 import FerrySQLite
 
-/// The pages of a pull list that is not complete: `ferry_staged`. No reader sees them.
+/// The pages of an incomplete pull list: `ferry_staged`. No reader sees them.
 struct StagedPages {
   let connection: SQLiteConnection
   let limits: Limits
 
-  /// The fewest bytes of a page that is compressed. A small page repeats little.
+  /// The fewest bytes of a compressed page. A small page repeats little.
   private static let compressedMin = 2_048
 
   func isEmpty() throws -> Bool { try !connection.exists("SELECT 1 FROM ferry_staged LIMIT 1") }
@@ -18,8 +18,8 @@ struct StagedPages {
   }
 
   func append(_ body: [UInt8], changes: Int) throws {
-    // Compression has to save a fifth of the size at least: so much less is written twice, read,
-    // and freed.
+    // Compression must save at least a fifth of the size: so much less is written twice, read, and
+    // freed.
     let stored =
       body.count < Self.compressedMin
       ? body : try ContentCoding.preferred.compressQuickly(body)

@@ -1,4 +1,4 @@
-/// The statement that created a table, as far as SQLite has no pragma for a part of it; pure.
+/// The CREATE TABLE statement of a table, for the parts without a pragma of SQLite; pure.
 ///
 /// ```swift
 /// TableSQL("CREATE TABLE t(a REFERENCES p DEFERRABLE INITIALLY DEFERRED)").deferred  // [true]
@@ -11,13 +11,13 @@ struct TableSQL {
     words = SQLToken.all(in: Array(sql.utf8)).map(\.word).filter { !$0.isEmpty }
   }
 
-  /// Whether keywords follow each other in the statement. SQLite permits reserved words as names only in
-  /// quotation marks.
+  /// Returns true if keywords follow each other in the statement. SQLite permits reserved words as
+  /// names only in quotation marks.
   func has(_ keywords: String...) -> Bool {
     words.indices.contains { words[$0...].starts(with: keywords) }
   }
 
-  /// Whether each foreign key is deferred, in the order of the statement.
+  /// True for each deferred foreign key, in the order of the statement.
   var deferred: [Bool] {
     var deferred: [Bool] = []
     for (index, word) in words.enumerated() {

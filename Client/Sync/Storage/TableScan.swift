@@ -3,16 +3,16 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Reads one tracked table as the server should have it: omits rows with pending operations, and
+/// Reads the server's expected state of one tracked table: omits rows with pending operations, and
 /// includes deferred changes. It reads the rows themselves, on a connection and in a transaction of
-/// its caller.
+/// the caller.
 struct TableScan {
   let table: TableSchema
   let comparison: RowComparison
-  /// Records with pending operations, and those that pending batches have changed here.
+  /// Records with pending operations, and records changed here by pending batches.
   let pending: Set<RecordKey>
   private let kept: [RecordKey: RecordState]
-  /// Leaves with records that are pending or kept: only these need a check of each record.
+  /// Leaves with pending or kept records: only these need a check of each record.
   private let special: Set<Int>
   /// Columns in the order of hashing.
   private let columns: [(name: Name, read: String, framed: [UInt8])]
@@ -20,8 +20,8 @@ struct TableScan {
 
   /// Prepares the scan of a table.
   ///
-  /// - Parameter isWhole: whether all rows are scanned. If not, only ``row(_:)`` and ``comparison`` are
-  ///   used: pending and deferred changes are not read.
+  /// - Parameter isWhole: true if all rows are scanned. If not, only ``row(_:)`` and ``comparison``
+  ///   are used: pending and deferred changes are not read.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table no longer exists.
   init(
     _ name: Name, on connection: SQLiteConnection, limits: Limits, isWhole: Bool = true
@@ -144,7 +144,7 @@ struct TableScan {
     }
     var rules: [Name: RowComparison.ColumnRule] = [:]
     for column in table.columns {
-      // A number of this device is read as the identifier for which it stands.
+      // A number of this device is read as the identifier it stands for.
       let type = column.numbers == nil ? types[column.local] ?? "" : ""
       let hasValue = column.numbers == nil || column.defaultSQL == nil
       rules[column.name] = RowComparison.ColumnRule(

@@ -2,8 +2,7 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// The tables whose writes are recorded, and the directions in which their changes travel:
-/// `ferry_tables` (SPEC.md §17).
+/// The tracked tables, and the directions of their changes: `ferry_tables` (SPEC.md §17).
 ///
 /// Names are those in the space, unless a function states otherwise.
 struct TrackedTables {
@@ -24,7 +23,7 @@ struct TrackedTables {
     try connection.exists("SELECT 1 FROM ferry_tables WHERE name = ?", table)
   }
 
-  /// - Parameter shared: the column of this file that has the space of each row; `nil` if all rows
+  /// - Parameter shared: the column of this file with the space of each row; `nil` if all rows
   ///   belong to this space.
   func add(_ table: TableSchema, _ identity: KeyIdentity, sharedBy shared: Name?) throws {
     try connection.run(
@@ -44,7 +43,7 @@ struct TrackedTables {
   static let isTwoWay =
     "tbl NOT IN (SELECT name FROM ferry_tables WHERE direction <> 'two-way')"
 
-  /// The direction of a table that is two-way from the next pull on.
+  /// The direction of a table, two-way from the next pull on.
   private static let returning = "returning"
 
   /// Returns the upload-only tables.
@@ -63,21 +62,21 @@ struct TrackedTables {
       })
   }
 
-  /// Returns the direction of a table, after its fill if there is one; `nil` if it is not tracked.
+  /// Returns the direction of a table, after the fill if there is one; `nil` if it is not tracked.
   func direction(of table: Name) throws -> TrackDirection? {
     try connection.first(
       "SELECT coalesce(filled, direction) FROM ferry_tables WHERE name = ?", table
     ) { TrackDirection(kept: $0.text(0)) }
   }
 
-  /// Sets the direction of a table. One that becomes two-way does so with the next pull.
+  /// Sets the direction of a table. A change to two-way happens with the next pull.
   func set(_ direction: TrackDirection, of table: Name) throws {
     let kept = direction == .twoWay ? Self.returning : direction.kept
     try connection.run(
       "UPDATE ferry_tables SET direction = ?, filled = NULL WHERE name = ?", kept, table)
   }
 
-  /// Makes a table two-way until a pull has brought the rows of the space.
+  /// Makes a table two-way until a pull has applied the rows of the space.
   func fill(_ table: Name, then direction: TrackDirection) throws {
     try connection.run(
       """
@@ -86,7 +85,7 @@ struct TrackedTables {
       """, direction.kept, Self.returning, table)
   }
 
-  /// Returns the tables that the current pull fills, with their directions after it.
+  /// Returns the tables filled by the current pull, with their directions after it.
   func fills() throws -> [(table: Name, direction: TrackDirection)] {
     try connection.rows(
       """
@@ -96,7 +95,7 @@ struct TrackedTables {
     ) { ($0.name(0), TrackDirection(kept: $0.text(1))) }
   }
 
-  /// Whether a pull has to fetch the omitted records of a table.
+  /// Returns true if a pull must fetch the omitted records of a table.
   func hasReturning() throws -> Bool {
     try connection.exists("SELECT 1 FROM ferry_tables WHERE direction = ?", Self.returning)
   }

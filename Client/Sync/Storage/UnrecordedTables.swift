@@ -5,18 +5,19 @@ import FerryStoredValues
 /// A table that may have unrecorded rows or values.
 struct UnrecordedTable: Equatable, Sendable {
   let table: Name
-  /// The place in the history after which that may have happened.
+  /// The place in the history; rows may be unrecorded after it.
   var since: SequenceNumber
-  /// Whether the table was created again or was untracked; if not, only columns are new.
+  /// True if the table was created again or was untracked; if not, only columns are new.
   let isRemade: Bool
-  /// The newest operation that was recorded before.
+  /// The newest operation recorded before.
   let recorded: Int64
   /// The new columns.
   let newColumns: Set<Name>
   /// The version of the schema at that time.
   let schemaVersion: Int64
 
-  /// Whether both are of the same unrecorded writes. A pull from the start changes the place alone.
+  /// Returns true if both are of the same unrecorded writes. A pull from the start changes the
+  /// place alone.
   func hasSameWrites(as other: UnrecordedTable) -> Bool {
     var moved = other
     moved.since = since
@@ -24,16 +25,16 @@ struct UnrecordedTable: Equatable, Sendable {
   }
 }
 
-/// The notes about writes that bypassed the triggers: in `ferry_tables`, `ferry_columns` and
+/// The marks of writes that bypassed the triggers: in `ferry_tables`, `ferry_columns` and
 /// `ferry_untracked` (SPEC.md §25).
 struct UnrecordedTables {
   let connection: SQLiteConnection
 
   // MARK: Tables
 
-  /// Returns tables whose rows have to be compared with the server.
+  /// Returns tables to compare with the server, row by row.
   ///
-  /// - Parameter isPresent: whether the file has a table with exactly this name.
+  /// - Parameter isPresent: true if the file has a table with exactly this name.
   func tables(where isPresent: (Name) -> Bool) throws -> [UnrecordedTable] {
     let tables = try connection.rows(
       "SELECT name, since, remade, recorded FROM ferry_tables WHERE since IS NOT NULL ORDER BY name"
@@ -50,7 +51,7 @@ struct UnrecordedTables {
     }
   }
 
-  /// Notes that a whole table may have unrecorded rows since a place in the history. Returns whether
+  /// Marks a whole table: it may have unrecorded rows since a place in the history. Returns true if
   /// the table is tracked.
   func markWhole(_ table: Name, since: SequenceNumber) throws -> Bool {
     try connection.run(
@@ -62,7 +63,7 @@ struct UnrecordedTables {
     return connection.changes > 0
   }
 
-  /// Notes that a tracked table is absent.
+  /// Marks a tracked table as absent.
   func markAbsent(_ table: Name) throws {
     try connection.run(
       """
@@ -72,7 +73,7 @@ struct UnrecordedTables {
       """, table)
   }
 
-  /// Notes that a table was compared as a whole, unless some of its rows cannot be recorded.
+  /// Ends the mark of a table compared as a whole, unless some rows cannot be recorded.
   func end(_ table: Name) throws {
     try connection.run(
       "UPDATE ferry_tables SET since = NULL, remade = 0, recorded = 0 WHERE name = ? AND fault IS NULL",
@@ -90,20 +91,20 @@ struct UnrecordedTables {
     }
   }
 
-  /// Keeps why rows of a table cannot be recorded, until it is compared again.
+  /// Stores the reason why rows of a table cannot be recorded, until the next comparison.
   func setFault(_ fault: String?, of table: Name) throws {
     try connection.run("UPDATE ferry_tables SET fault = ? WHERE name = ?", fault, table)
   }
 
-  /// Whether rows of a table cannot be recorded.
+  /// Returns true if rows of a table cannot be recorded.
   func hasFault(_ table: Name) throws -> Bool {
     try connection.exists("SELECT 1 FROM ferry_tables WHERE name = ? AND fault IS NOT NULL", table)
   }
 
   // MARK: Columns
 
-  /// Notes columns that the table did not have. They may have unrecorded values: after a rename of
-  /// a column, or if a column was dropped before.
+  /// Records new columns of the table. They may have unrecorded values: after a rename of a column,
+  /// or if a column was dropped before.
   func markNewColumns(of table: TableSchema) throws {
     let known = try knownColumns(of: table.name)
     guard !known.isEmpty, table.columns.contains(where: { !known.contains($0.name) }) else {
@@ -116,7 +117,7 @@ struct UnrecordedTables {
       """, table.name)
   }
 
-  /// Stores the columns that the triggers know.
+  /// Stores the columns known to the triggers.
   func storeColumns(of table: TableSchema) throws {
     let known = try knownColumns(of: table.name)
     let names = Set(table.columns.map(\.name))
@@ -127,14 +128,14 @@ struct UnrecordedTables {
     for name in names.subtracting(known) { try insert.run(table.name, name, known.isEmpty ? 0 : 1) }
   }
 
-  /// Returns the columns that a tracked table had when its triggers were made.
+  /// Returns the columns of a tracked table at the time of its triggers.
   func knownColumns(of table: Name) throws -> Set<Name> {
     Set(try connection.rows("SELECT name FROM ferry_columns WHERE tbl = ?", table) { $0.name(0) })
   }
 
   // MARK: Untracked tables
 
-  /// Notes that a table's writes are unrecorded from now on.
+  /// Records that a table's writes are unrecorded from now on.
   func markUntracked(_ table: Name) throws {
     try connection.run(
       """
@@ -145,15 +146,15 @@ struct UnrecordedTables {
     try connection.run("DELETE FROM ferry_columns WHERE tbl = ?", table)
   }
 
-  /// Returns the identity that a table had when it was tracked before.
+  /// Returns the identity of a table from an earlier tracking.
   func formerIdentity(of table: Name) throws -> KeyIdentity? {
     try connection.first(
       "SELECT identity FROM ferry_untracked WHERE name = ? COLLATE NOCASE", table
     ) { KeyIdentity(rawValue: $0.text(0)) } ?? nil
   }
 
-  /// Returns the place after which a table's writes are unrecorded, if it was tracked before.
-  /// Deletes the note.
+  /// Returns the place before a table's first unrecorded write, if it was tracked before. Deletes
+  /// the mark.
   func removeUntracked(_ table: Name) throws -> SequenceNumber? {
     try connection.rows(
       "DELETE FROM ferry_untracked WHERE name = ? COLLATE NOCASE RETURNING since", table
@@ -161,7 +162,7 @@ struct UnrecordedTables {
   }
 }
 
-/// A tracked table that cannot sync in its present form.
+/// A tracked table unable to sync in its present form.
 public struct TableFault: Sendable, Equatable {
   /// The table.
   public var table: Name

@@ -2,8 +2,8 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// The records that a pass has written, and the references between them: `temp.ferry_written`. They
-/// show which records lack a parent if some are left out.
+/// Records written by a pass, and the references between them: `temp.ferry_written`. They show the
+/// records without a parent if some are left out.
 struct WrittenRecords {
   private let connection: SQLiteConnection
   private let insert: SQLiteStatement
@@ -21,13 +21,13 @@ struct WrittenRecords {
       "INSERT OR IGNORE INTO temp.ferry_written(tbl, record, is_new) VALUES (?, ?, ?)")
   }
 
-  /// Notes a record before the pass writes it for the first time.
+  /// Adds a record before the pass writes it for the first time.
   func add(_ key: RecordKey, isNew: Bool) throws {
     try insert.run(key.table, key.record, Int64(isNew ? 1 : 0))
   }
 
-  /// Returns the written records that need one of these, over any number of steps. A record that had a
-  /// row before needs no other to keep it.
+  /// Returns the written records that need one of these, over any number of steps. A record with an
+  /// earlier row needs no other to keep it.
   func dependants(
     of records: [RecordKey], _ tables: [(table: TableSchema, links: [ParentLink])],
     parent: (Name) throws -> TableSchema?
@@ -55,7 +55,7 @@ struct WrittenRecords {
   private func references(
     from child: TableSchema, to parent: TableSchema, by link: ParentLink
   ) throws -> [(child: Int64, parent: Int64)] {
-    // The parent's column is first: its collation decides.
+    // The parent's column is first: the collation of this column decides.
     let match = zip(link.to, link.from).map { "p.\(quoted($0)) = c.\(quoted($1))" }
     do {
       return try connection.rows(

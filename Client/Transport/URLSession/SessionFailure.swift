@@ -30,7 +30,7 @@ enum SessionFailure {
     }
   }
 
-  /// Returns the kind of an error by its code; `nil` if the code does not show it.
+  /// Returns the kind of an error by the code; `nil` if the code does not show it.
   static func kind(_ code: URLError.Code?) -> TransportError.Kind? {
     switch code {
     case .cannotFindHost?, .dnsLookupFailed?, .cannotConnectToHost?, .notConnectedToInternet?,
@@ -50,8 +50,8 @@ enum SessionFailure {
     }
   }
 
-  /// Returns the kind of an error by its text: Foundation for Linux has one code for most of
-  /// curl's errors, and curl's text.
+  /// Returns the kind of an error by the text: Foundation for Linux has one code for most of curl's
+  /// errors, and curl's text.
   static func kind(text: String) -> TransportError.Kind {
     let text = text.lowercasedASCII
     func contains(_ words: String...) -> Bool { words.contains { text.contains($0) } }

@@ -5,7 +5,7 @@ import Foundation
   import FoundationNetworking
 #endif
 
-/// A request and the address that it goes to next: a pure value.
+/// A request and the address of the next attempt: a pure value.
 struct SessionRequest: Sendable {
   /// The caller's request.
   let request: TransportRequest
@@ -14,7 +14,7 @@ struct SessionRequest: Sendable {
   /// The body; `nil` if there is none, or if a redirect has removed it.
   private(set) var body: SessionBody?
   private let userAgent: String
-  /// Whether `Authorization` and `Cookie` may go to ``url``.
+  /// True if `Authorization` and `Cookie` may go to ``url``.
   private var sendsCredentials = true
 
   init(_ request: TransportRequest, url: URL, userAgent: String, body: SessionBody?) {
@@ -28,7 +28,7 @@ struct SessionRequest: Sendable {
   /// Reads an absolute address. Unlike URL itself, it corrects nothing.
   static func url(_ text: String) -> URL? { URL(string: text, encodingInvalidCharacters: false) }
 
-  /// Whether redirects of the method are followed.
+  /// Returns true if redirects of the method are followed.
   static func followsRedirects(_ method: TransportMethod) -> Bool {
     switch method {
     case .get, .head, .post: true
@@ -36,7 +36,7 @@ struct SessionRequest: Sendable {
     }
   }
 
-  /// Goes to the address of a redirect.
+  /// Applies a redirect to the address.
   ///
   /// - Parameters:
   ///   - location: the field `Location`.
@@ -44,7 +44,7 @@ struct SessionRequest: Sendable {
   ///   - first: the address of the caller's request.
   ///   - previous: the address before; afterwards the next one.
   /// - Throws: `redirectRefused` or `secureConnectionFailed`, as ``RedirectCheck`` decides, and
-  ///   `other` for a location that is no http address.
+  ///   `other` for a location other than an http address.
   mutating func redirect(
     _ location: String, status: Int, first: RequestAddress, previous: inout RequestAddress
   ) throws(TransportError) {
@@ -65,7 +65,7 @@ struct SessionRequest: Sendable {
     sendsCredentials = address.hasSameOrigin(as: first)
   }
 
-  /// The request as URLSession takes it, without a body.
+  /// The request for URLSession, without a body.
   var head: URLRequest {
     var result = URLRequest(url: url)
     result.httpMethod = method.rawValue
@@ -85,7 +85,7 @@ struct SessionRequest: Sendable {
   }
 }
 
-/// The body of a request: bytes, or a file that URLSession reads.
+/// The body of a request: bytes, or a file to be read by URLSession.
 struct SessionBody: Sendable {
   enum Content: Sendable {
     case bytes(Data)
@@ -109,7 +109,7 @@ struct SessionBody: Sendable {
 
   /// Opens the body of a request; `nil` if it has none.
   ///
-  /// - Throws: kind `fileFailed` if its file cannot be read or lacks the requested bytes.
+  /// - Throws: kind `fileFailed` if the file cannot be read or lacks the requested bytes.
   init?(_ request: TransportRequest) throws(TransportError) {
     if !request.parts.isEmpty {
       let source = try BodySource(request)

@@ -15,7 +15,7 @@ final class SessionTransfer: Sendable {
     case silence
   }
 
-  /// The most bytes that wait for a reader where URLSession cannot pause.
+  /// The most bytes waiting for a reader if URLSession cannot pause.
   private static let waitingMax = 64 << 20
   private static let redirectsMax = 5
 
@@ -25,15 +25,15 @@ final class SessionTransfer: Sendable {
     var watchdog: Task<Void, Never>?
     var lastAddress: RequestAddress
     var redirects = 0
-    /// The answer is a redirect to follow: its field `Location` and its status.
+    /// The redirect to follow: the answer's field `Location` and status.
     var redirect: (location: String, status: Int)?
     var hasHead = false
-    /// The announced bytes of a body that is not coded.
+    /// The announced bytes of an uncoded body.
     var expected: Int?
-    /// Parts that the sink had no room for, in order, and their bytes.
+    /// Parts without room in the sink, in order, and their bytes.
     var waiting: [Data] = []
     var waitingCount = 0
-    /// A thread offers parts to the sink; another one has asked it to go on.
+    /// A thread offers parts to the sink; another one has asked it to continue.
     var isOffering = false
     var offersAgain = false
     /// The task has ended while parts wait.
@@ -76,7 +76,7 @@ final class SessionTransfer: Sendable {
     TransportError(.cancelled, "the request to \(address.endpoint) was cancelled")
   }
 
-  /// The PEM file of authorities that the request trusts besides the system's.
+  /// The PEM file of authorities trusted by the request besides the system's.
   var certificateAuthorities: String? {
     state.withLock { $0.request.request.certificateAuthorities }
   }
@@ -92,7 +92,7 @@ final class SessionTransfer: Sendable {
     if isEnded { watchdog.cancel() } else { startTask() }
   }
 
-  /// Ends the transfer for its caller.
+  /// Ends the transfer for the caller.
   func cancel() { end(cancellation) }
 
   private func startTask() {
@@ -115,7 +115,7 @@ final class SessionTransfer: Sendable {
     task?.resume()
   }
 
-  /// Ends the transfer once: no event of its task reaches the sink afterwards.
+  /// Ends the transfer once: no event of the task reaches the sink afterwards.
   private func end(_ failure: TransportError?) {
     let (isFirst, task, watchdog) = state.withLock { state in
       defer {
@@ -128,7 +128,7 @@ final class SessionTransfer: Sendable {
     watchdog?.cancel()
     guard let failure else { return sink.finish(nil) }
     task?.cancel()
-    // URLSession reports a file without its last bytes as a broken connection, or waits for them.
+    // URLSession reports a file without the last bytes as a broken connection, or waits for them.
     let shortening = failure.isTransient ? state.withLock { $0.request.body?.shortening } : nil
     sink.finish(shortening ?? failure)
   }
@@ -136,13 +136,13 @@ final class SessionTransfer: Sendable {
 
 // The session's events; they come one after another.
 extension SessionTransfer {
-  /// Takes the head of an answer.
+  /// Receives the head of an answer.
   func receive(_ response: URLResponse) {
     guard let response = response as? HTTPURLResponse else {
       return end(TransportError(.other, "\(address.endpoint): the answer is not HTTP"))
     }
     let head = ResponseHead(status: response.statusCode, headers: Self.headers(response))
-    // A head of HTTP/0.9 means an answer that is none.
+    // A head of HTTP/0.9 means an invalid answer.
     guard head.status >= 100 else {
       return end(TransportError(.other, "\(address.endpoint): the answer is not HTTP"))
     }
@@ -162,7 +162,7 @@ extension SessionTransfer {
     if !isPassing { sink.receive(head) }
   }
 
-  /// Takes a part of the body.
+  /// Receives a part of the body.
   func receive(_ data: Data) {
     let isOffered = state.withLock { state in
       state.movedLast = .now
@@ -211,8 +211,8 @@ extension SessionTransfer {
     return data
   }
 
-  /// Keeps a part that the sink had no room for, and pauses the task. Returns whether the reader
-  /// has made room meanwhile.
+  /// Buffers a part without room in the sink, and pauses the task. Returns true if the reader has
+  /// made room meanwhile.
   private func buffer(_ data: Data) -> Bool {
     let (hasRoom, isTooMuch) = state.withLock { state in
       state.waiting.insert(data, at: 0)
@@ -235,7 +235,7 @@ extension SessionTransfer {
     return hasRoom
   }
 
-  /// Whether URLSession can pause a transfer. On Linux a suspended task loses its connection.
+  /// True if URLSession can pause a transfer. On Linux a suspended task loses its connection.
   private static var canPause: Bool {
     #if canImport(Darwin)
       true
@@ -250,7 +250,7 @@ extension SessionTransfer {
     if !isPaused && task.state == .suspended { task.resume() }
   }
 
-  /// Notes that bytes of the request's body were sent.
+  /// Records sent bytes of the request's body.
   func sent(_ total: Int64) {
     state.withLock { state in
       state.movedLast = .now
@@ -259,7 +259,7 @@ extension SessionTransfer {
     report()
   }
 
-  /// Takes the end of the current task.
+  /// Handles the end of the current task.
   func complete(_ failure: (any Error)?) {
     if let failure {
       let reached = state.withLock { $0.lastAddress }
@@ -325,7 +325,7 @@ extension SessionTransfer {
 
 // Time.
 extension SessionTransfer {
-  /// Ends the transfer when its time is over.
+  /// Ends the transfer at the time limit.
   private func watch() async {
     let began = ContinuousClock.now
     while !Task.isCancelled {

@@ -48,7 +48,7 @@ final class SessionTransfers: NSObject, URLSessionDataDelegate, Sendable {
     transfer(task)?.sent(totalBytesSent)
   }
 
-  /// Follows no redirect: the transfer does, by its own rules.
+  /// Follows no redirect: the transfer follows them, by the rules of the transport.
   func urlSession(
     _ session: URLSession, task: URLSessionTask,
     willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,

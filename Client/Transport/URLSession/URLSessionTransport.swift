@@ -5,23 +5,23 @@ import Synchronization
   import FoundationNetworking
 #endif
 
-/// The transport over Foundation's URLSession, for systems that have no libcurl.
+/// The transport over Foundation's URLSession, for systems without libcurl.
 ///
 /// It follows the rules of ``Transport`` about redirects and secret fields, and keeps neither
 /// cookies nor a cache. These limits come from URLSession:
 ///
-/// - It does not show when a connection is made, so `connectTimeout` has no effect: a server that
-///   is never reached ends with the limit of the whole exchange, or of a silence.
-/// - It cannot limit bandwidth, and has one pool of connections, which no setting limits.
-/// - A request with a body needs another method than GET. A body without a `Content-Type` travels
+/// - It does not show when a connection is made, so `connectTimeout` has no effect: for an
+///   unreachable server, the limit of the whole exchange or of a silence counts.
+/// - It cannot limit bandwidth, and has one pool of connections without a limit.
+/// - A request with a body needs another method than GET. A body without a `Content-Type` is sent
 ///   as `application/octet-stream`. The system adds `Accept-Language` and `Connection`.
-/// - It decodes bodies, also if the request has an `Accept-Encoding` of its own.
+/// - It decodes bodies, also if the request has an `Accept-Encoding`.
 /// - A range of a file is copied to a temporary file before it is sent.
 ///
 /// On Linux, Foundation's own URLSession has further ones: it trusts no other authorities than the
-/// process does, takes its proxies from the environment, and cannot pause a transfer. A body of
-/// which its reader leaves more than 64 MiB waiting fails there. Of several fields with one name, it
-/// keeps one. A file that becomes shorter while it is sent fails only when the time is over.
+/// process does, reads the proxies from the environment, and cannot pause a transfer. A body fails
+/// there if the reader leaves more than 64 MiB waiting. Of several fields with one name, it keeps
+/// one. A file that becomes shorter while it is sent fails only when the time is over.
 ///
 /// ```swift
 /// let client = NetworkClient(configuration, transport: URLSessionTransport())
@@ -30,10 +30,10 @@ public final class URLSessionTransport: Transport {
   private let session: URLSession
   private let transfers: SessionTransfers
   private let userAgent: String
-  /// A setting that this transport cannot follow.
+  /// An unsupported setting.
   private let fault: TransportError?
 
-  /// Creates a transport with its own connections.
+  /// Creates a transport with separate connections.
   public init(configuration: TransportConfiguration = TransportConfiguration()) {
     let settings = URLSessionConfiguration.ephemeral
     settings.urlCache = nil
@@ -114,7 +114,7 @@ public final class URLSessionTransport: Transport {
     return TransportStream(status: status, headers: headers, body: body)
   }
 
-  /// Returns a transfer that has not started; throws for a request or a setting that cannot work.
+  /// Returns a transfer, not started yet; throws for an impossible request or setting.
   private func transfer(
     _ request: TransportRequest, sink: any TransferSink, limit: SessionTransfer.Limit,
     _ progress: TransportProgressHandler?
@@ -145,7 +145,7 @@ public final class URLSessionTransport: Transport {
       registry: transfers)
   }
 
-  /// Returns the error for the first setting that URLSession cannot follow on this system.
+  /// Returns the error for the first setting unsupported by URLSession on this system.
   private static func fault(_ configuration: TransportConfiguration) -> TransportError? {
     if configuration.bandwidth != BandwidthLimits() { return cannot("limit bandwidth") }
     #if !canImport(Security)

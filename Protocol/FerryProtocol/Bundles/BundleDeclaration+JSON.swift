@@ -17,7 +17,7 @@ extension BundleDeclaration: JSONWritable {
 }
 
 extension BundleDeclaration {
-  /// The file in a published folder that declares the bundle.
+  /// The file with the declaration of the bundle, in a published folder.
   package static let fileName = "ferry-bundle.json"
 
   /// Reads `ferry-bundle.json`. Unknown members are refused: the publisher may have meant one to

@@ -1,31 +1,30 @@
-/// A service of the shell that a bundle needs.
+/// A service of the shell, needed by a bundle.
 public struct BundleService: Hashable, Sendable {
   /// Characters of a service's name.
   public static let nameBytesMax = 64
 
   /// 1 to 64 characters of `A–Z a–z 0–9 . _ -`, the first one a letter or digit.
   public let name: String
-  /// The oldest version that serves the bundle; `nil` for any.
+  /// The oldest suitable version of the service; `nil` for any.
   public let version: BundleVersion?
 
   /// `nil` if the name breaks the rule.
   public init?(_ name: String, version: BundleVersion? = nil) {
-    // The rule is that of missions' names, with a smaller limit.
+    // The rule is the one for missions' names, with a smaller limit.
     guard name.utf8.count <= Self.nameBytesMax, MissionID(name) != nil else { return nil }
     self.name = name
     self.version = version
   }
 }
 
-/// The part of a mission's manifest that makes it a bundle: a web app that a shell shows (SPEC.md
-/// §31).
+/// The part of a mission's manifest for a bundle: a web app shown by a shell (SPEC.md §31).
 public struct BundleDeclaration: Sendable, Equatable {
   public var id: BundleID
-  /// The path of the page that a shell opens first.
+  /// The path of the first page in a shell.
   public var entry: String
-  /// The services that it needs.
+  /// The needed services.
   public var services: [BundleService]
-  /// The oldest shell that it runs on; `nil` for any.
+  /// The oldest supported shell; `nil` for any.
   public var minShell: BundleVersion?
 
   public init(
@@ -68,7 +67,7 @@ public struct BundleDeclaration: Sendable, Equatable {
   }
 
   /// Returns the reason why a shell cannot show the first page; `nil` if it can. The path of the
-  /// page is a part of its address.
+  /// page is a part of the page's address.
   private func fault(inEntry page: MissionItem, _ limits: BundleLimits) -> String? {
     if page.size > limits.entryBytes {
       return "its entry has \(page.size) bytes; \(limits.entryBytes) are allowed"
@@ -99,7 +98,7 @@ public struct BundleLimits: Sendable, Equatable {
   public var entryNameBytes = 128
   /// Bytes of all files of a version.
   public var bytes: Int64 = 1 << 30
-  /// Services that a bundle needs.
+  /// Services needed by a bundle.
   public var services = 100
   /// Bytes of `ferry-bundle.json`.
   public var declarationBytes = 64 << 10

@@ -1,8 +1,8 @@
 /// The state of a bundle's version in the catalogue (SPEC.md §31).
 public struct BundleListing: Sendable, Hashable {
-  /// The devices that take it.
+  /// The devices that take the version.
   public var share: BundleShare
-  /// The oldest shell that it runs on; `nil` for any.
+  /// The oldest supported shell; `nil` for any.
   public var minShell: BundleVersion?
   /// When it was withdrawn, milliseconds since 1970; `nil` while it is offered.
   public var withdrawnAt: Int64?
@@ -15,7 +15,7 @@ public struct BundleListing: Sendable, Hashable {
     self.withdrawnAt = withdrawnAt
   }
 
-  /// Whether no device may use it any more.
+  /// True if no device may use it any more.
   public var isWithdrawn: Bool { withdrawnAt != nil }
 }
 
@@ -23,7 +23,7 @@ public struct BundleListing: Sendable, Hashable {
 package enum BundleChange: Sendable, Equatable {
   /// Rolls it out to this share of the devices.
   case share(BundleShare)
-  /// Ends its use on all devices, for good.
+  /// Ends the use on all devices, for good.
   case withdrawal
 }
 
@@ -37,14 +37,14 @@ extension BundleListing {
       + (minShell.map { [Column("minShell", .text($0.description))] } ?? []) + stateColumns
   }
 
-  /// The columns that a change can change, by name.
+  /// The columns affected by a change, by name.
   package var stateColumns: [Column] {
     [Column("rollout", .integer(Int64(share.hundredths)))]
       + (withdrawnAt.map { [Column("withdrawnAt", .integer($0))] } ?? [])
   }
 
-  /// Reads the columns of a record; `nil` unless it is a bundle's. A share that is none counts as
-  /// none of the devices.
+  /// Reads the columns of a record; `nil` unless it is a bundle's. An invalid share counts as none
+  /// of the devices.
   init?(value: (Name) -> Value?) {
     guard value("kind") == .text(Self.kind) else { return nil }
     func integer(_ name: Name) -> Int64? {
@@ -57,6 +57,6 @@ extension BundleListing {
 }
 
 extension MissionRecord {
-  /// The version of a bundle that the mission is; `nil` if it is an ordinary mission.
+  /// The bundle's version behind the mission; `nil` for an ordinary mission.
   public var bundleID: BundleID? { bundle == nil ? nil : BundleID(mission: id) }
 }

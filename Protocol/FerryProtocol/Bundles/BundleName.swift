@@ -1,6 +1,6 @@
 import FerryPlatform
 
-/// The name of a bundle in its space: 1 to 64 characters of `a–z 0–9 _ -`, the first one a letter or
+/// The name of a bundle in a space: 1 to 64 characters of `a–z 0–9 _ -`, the first one a letter or
 /// digit.
 public struct BundleName: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// Characters of a name.
@@ -31,8 +31,8 @@ public struct BundleName: Hashable, Sendable, Comparable, CustomStringConvertibl
 /// The version of a bundle, of a service or of a shell: one to four numbers with dots between them,
 /// such as `1.12`.
 ///
-/// Versions compare number by number. If one is the beginning of the other, the longer one is later:
-/// `1 < 1.0 < 1.1 < 1.12 < 2`.
+/// Versions compare number by number. If one is the beginning of the other, the longer one is
+/// later: `1 < 1.0 < 1.1 < 1.12 < 2`.
 public struct BundleVersion: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// Numbers in a version.
   public static let numbersMax = 4
@@ -65,8 +65,8 @@ public struct BundleVersion: Hashable, Sendable, Comparable, CustomStringConvert
 
   public var description: String { numbers.map(String.init).joined(separator: ".") }
 
-  /// Whether a service of this version serves a page that declares another version: the first numbers
-  /// are equal, and this version is not older.
+  /// Returns `true` if a service of this version serves a page with another declared version: the
+  /// first numbers are equal, and this version is not older.
   public func serves(_ declared: BundleVersion) -> Bool {
     numbers[0] == declared.numbers[0] && declared <= self
   }
@@ -76,7 +76,7 @@ public struct BundleVersion: Hashable, Sendable, Comparable, CustomStringConvert
   }
 }
 
-/// A version of a bundle. Each is a mission of its own, whose name it decides (SPEC.md §31).
+/// A version of a bundle. Each is a separate mission, named after the version (SPEC.md §31).
 public struct BundleID: Hashable, Sendable, Comparable, CustomStringConvertible {
   private static let prefix = "bundle."
 
@@ -102,7 +102,7 @@ public struct BundleID: Hashable, Sendable, Comparable, CustomStringConvertible 
     return prefix
   }
 
-  /// Reads the name of a mission; `nil` if it is not that of a bundle.
+  /// Reads the name of a mission; `nil` if it is not a bundle's.
   public init?(mission: MissionID) {
     guard let rest = mission.value.rest(after: Self.prefix), let dot = rest.first("."),
       let name = BundleName(String(rest[..<dot])),

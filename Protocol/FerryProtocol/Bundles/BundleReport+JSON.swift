@@ -188,7 +188,7 @@ extension BundleEntry {
 
   /// Returns a list as `GET …/bundles` answers it.
   ///
-  /// - Parameter next: The place at which the list continues; `nil` at its end.
+  /// - Parameter next: The place at which the list continues; `nil` at the end.
   package static func encodedList(_ entries: [BundleEntry], next: MissionID?) -> [UInt8] {
     var json = JSONWriter(capacity: 64 + entries.count * 512)
     json.object { json in
@@ -278,7 +278,7 @@ extension JSONReader {
     return reports
   }
 
-  /// Reads a version with its reports, if there are any.
+  /// Reads a version with the reports, if there are any.
   fileprivate mutating func bundleVersionReport() throws(MalformedMessage) -> (
     entry: BundleEntry, tally: BundleTally
   ) {

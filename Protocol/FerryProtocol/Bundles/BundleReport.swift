@@ -6,8 +6,8 @@ public struct BundleReason: Hashable, Sendable, CustomStringConvertible {
 
   public let text: String
 
-  /// Creates a reason from any text: replaces control characters by spaces, and cuts it to its
-  /// length.
+  /// Creates a reason from any text: replaces control characters by spaces, and cuts the text to
+  /// the maximum length.
   public init(bounding text: String) {
     var scalars = String.UnicodeScalarView()
     for scalar in text.unicodeScalars.prefix(Self.charactersMax) {
@@ -34,7 +34,7 @@ public struct BundleReason: Hashable, Sendable, CustomStringConvertible {
 
 /// The outcome of a version on a device.
 public enum BundleOutcome: Hashable, Sendable {
-  /// The page reported that it works.
+  /// The page reported success.
   case success
   /// The device fell back, for this reason.
   case failure(BundleReason)
@@ -43,11 +43,11 @@ public enum BundleOutcome: Hashable, Sendable {
 /// A device's report about one version (SPEC.md §31).
 package struct BundleReport: Sendable, Equatable {
   package var bundle: BundleID
-  /// The manifest that the device had: other content under the same version does not count.
+  /// The manifest on the device: other content under the same version does not count.
   package var manifest: ContentHash
   package var outcome: BundleOutcome
-  /// Rises with each outcome of the bundle on the device: a report that arrives late, or again, does
-  /// not replace a later one. From 1 to ``numberMax``.
+  /// Rises with each outcome of the bundle on the device: a late or repeated report does not
+  /// replace a later one. From 1 to ``numberMax``.
   package var number: Int64
 
   /// The greatest number of a report: the greatest integer that every reader of JSON has exactly.
@@ -78,7 +78,7 @@ package struct BundleReportsRequest: Sendable, Equatable {
   }
 }
 
-/// A change that an admin requests.
+/// A change requested by an admin.
 package struct BundleChangeRequest: Sendable, Equatable {
   package var version: BundleVersion
   package var change: BundleChange
@@ -123,7 +123,7 @@ package struct BundleEntry: Sendable, Equatable {
   }
 }
 
-/// The reports that a server has about a version.
+/// The reports about a version on a server.
 package struct BundleTally: Sendable, Equatable {
   /// Devices whose last report is a success, or a failure.
   package var successes: Int64 = 0
@@ -152,7 +152,7 @@ package struct ReportedFailure: Sendable, Equatable {
   }
 }
 
-/// A bundle with its latest versions and their reports.
+/// A bundle with the latest versions and their reports.
 package struct BundleOverview: Sendable, Equatable {
   /// Versions of an overview at most; lists of bundles have all of them.
   package static let versionsMax = 100

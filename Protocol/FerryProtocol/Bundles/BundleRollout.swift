@@ -41,7 +41,7 @@ public struct BundleShare: Hashable, Sendable, Comparable, CustomStringConvertib
   public static func < (left: Self, right: Self) -> Bool { left.hundredths < right.hundredths }
 }
 
-/// Decides which devices take a version that is rolled out to a share of them (SPEC.md §31); pure.
+/// The decision about the devices for a version with a share (SPEC.md §31); pure.
 ///
 /// Each device has a fixed place for each version. A larger share contains the devices of a smaller
 /// one.

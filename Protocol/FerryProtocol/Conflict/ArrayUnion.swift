@@ -1,6 +1,6 @@
 /// The union of JSON arrays of scalars, for ``ConflictPolicy/setUnion``.
 package enum ArrayUnion: Sendable, Equatable {
-  /// Both are arrays: their elements, each once, by their canonical JSON text in the order of its
+  /// Both are arrays: their elements, each once, by their canonical JSON text in the order of the
   /// bytes. Equal texts stay as they are.
   case union(Value)
   /// Only the first is an array of scalars.
@@ -53,8 +53,7 @@ package enum ArrayUnion: Sendable, Equatable {
 }
 
 extension JSONReader {
-  /// Reads a string, number, `true`, `false` or `null`, and returns it in the one form that Ferry
-  /// writes.
+  /// Reads a string, number, `true`, `false` or `null`, and returns it in Ferry's own form.
   fileprivate mutating func canonicalScalar() throws(MalformedMessage) -> [UInt8] {
     var json = JSONWriter()
     switch try peek() {

@@ -22,8 +22,8 @@ enum LineDiff {
     return places
   }
 
-  /// The reach of each diagonal after 0, 1, 2, … edits: the number of elements of `old` that are
-  /// done. Diagonal k = old − new is at index k + edits.
+  /// The reach of each diagonal after 0, 1, 2, … edits: the number of finished elements of `old`.
+  /// Diagonal k = old − new is at index k + edits.
   private typealias Trace = [[Int32]]
 
   private static let unreachable = Int32.min / 2
@@ -63,7 +63,7 @@ enum LineDiff {
     return added > taken ? (added, true) : (taken + 1, false)
   }
 
-  /// Walks back from the end and notes the elements that both lists have.
+  /// Walks back from the end and records the common elements of both lists.
   private static func backtrack(
     _ trace: Trace, _ old: ArraySlice<Int32>, _ new: ArraySlice<Int32>, _ places: inout [Int32]
   ) {

@@ -1,5 +1,5 @@
-// The merge of one column that two operations have written (SPEC.md §6). The column at `index` has
-// the same name as the incoming write.
+// The merge of one column written by two operations (SPEC.md §6). The column at `index` has the
+// same name as the incoming write.
 
 extension RecordState {
   /// Merges by last writer wins, without rules: the path of nearly all writes.
@@ -41,7 +41,7 @@ extension RecordState {
 
   // MARK: Ends
 
-  /// Replaces the column; a replaced value that the author had not seen is listed as lost.
+  /// Replaces the column; a replaced value not seen by the author is listed as lost.
   private mutating func replace(
     at index: Int, with incoming: ColumnState, base: SequenceNumber, _ outcome: inout Outcome
   ) {
@@ -70,8 +70,8 @@ extension RecordState {
     columns[index].sequence = incoming.sequence
   }
 
-  /// Sets a value to which both devices contributed. Nothing is lost, and an author that wrote
-  /// another value pulls it.
+  /// Sets a value with parts from both devices. Nothing is lost, and an author with another value
+  /// pulls it.
   private mutating func share(at index: Int, _ value: Value, with incoming: ColumnState) {
     let existing = columns[index]
     columns[index].sequence = incoming.sequence
@@ -86,7 +86,7 @@ extension RecordState {
 
   // MARK: Policies
 
-  /// Merges by the policies that depend on whether the author had seen the present value.
+  /// Merges by the policies that depend on the author's knowledge of the present value.
   private mutating func mergeKnowing(
     _ incoming: ColumnState, at index: Int, _ policy: ConflictPolicy, base: SequenceNumber,
     _ outcome: inout Outcome

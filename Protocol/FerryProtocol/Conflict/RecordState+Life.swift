@@ -21,7 +21,7 @@ extension RecordState {
     if operation.kind == .insert, !isQuestion,
       operation.insertStamp(within: stamp) > deleted.stamp
     {
-      // A new life holds nothing of the former one, which its author knew to be over.
+      // A new life holds nothing of the former one, which the author knew to be over.
       if !isUnseen { columns = [] }
       return false
     }
@@ -30,7 +30,7 @@ extension RecordState {
     return true
   }
 
-  /// Makes a delete lose if its author had not seen all of the record.
+  /// Makes a delete lose if the author had not seen all of the record.
   private mutating func settlesDelete(
     _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
@@ -52,8 +52,8 @@ extension RecordState {
     return newest
   }
 
-  /// Makes the record exist again, with all columns that the delete hid; the deleting device gets a
-  /// notice.
+  /// Makes the record exist again, with all columns hidden by the delete; the deleting device gets
+  /// a notice.
   private mutating func revive(
     from deleted: SequencedStamp, _ stamp: Stamp, _ sequence: SequenceNumber,
     _ outcome: inout Outcome
@@ -63,8 +63,8 @@ extension RecordState {
     touchAll(sequence)
   }
 
-  /// Lists a write to a deleted record as lost: the existence, and its values later than the delete, which
-  /// nobody sees.
+  /// Lists a write to a deleted record as lost: the existence, and all values later than the
+  /// delete, which nobody sees.
   func loseLife(
     _ operation: SyncOperation, _ loser: Stamp, _ stamp: Stamp, to winner: Stamp,
     _ outcome: inout Outcome

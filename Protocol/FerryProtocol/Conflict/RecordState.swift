@@ -17,7 +17,7 @@ package struct SequencedStamp: Sendable, Equatable {
   }
 }
 
-/// One column's value with its writer.
+/// The value of one column, with the writer.
 package struct ColumnState: Sendable, Equatable {
   package var name: Name
   package var value: Value
@@ -50,12 +50,12 @@ package struct ColumnState: Sendable, Equatable {
   }
 }
 
-/// The merged state of a record: the remaining effect of all operations that wrote it.
+/// The merged state of a record: the remaining effect of all writing operations.
 ///
 /// Without rules each part is a register that keeps the greatest stamp, so any order of arrival
 /// gives the same state. A delete erases every column write before it; a later insert brings the
 /// record back with its own columns. If edits may win against deletes, a delete only hides the
-/// columns, so that an edit can bring them back.
+/// columns, so an edit can bring them back.
 package struct RecordState: Sendable, Equatable {
   /// The latest insert.
   package var inserted: SequencedStamp?
@@ -72,10 +72,10 @@ package struct RecordState: Sendable, Equatable {
     self.columns = columns
   }
 
-  /// Whether nothing has been written.
+  /// True if nothing has been written.
   package var isEmpty: Bool { inserted == nil && deleted == nil && columns.isEmpty }
 
-  /// Whether the record exists for a reader.
+  /// True if the record exists for a reader.
   package var isAlive: Bool {
     guard let inserted else { return false }
     guard let deleted else { return true }
@@ -100,8 +100,8 @@ package struct RecordState: Sendable, Equatable {
     return newest
   }
 
-  /// Merges one operation by its table's rules. Every part that the operation names gets
-  /// `sequence`, even if the operation lost. So its author's next pull brings the present values.
+  /// Merges one operation by the rules of the table. Every part named in the operation gets
+  /// `sequence`, even if the operation lost. So the author's next pull brings the present values.
   package mutating func merge(
     _ operation: SyncOperation, stamp: Stamp, sequence: SequenceNumber,
     rules: TableRules = .standard
@@ -134,7 +134,7 @@ package struct RecordState: Sendable, Equatable {
     }
     write(operation, stamp, sequence, rules, &outcome)
     if let deleted, !isAlive { loseLife(operation, own, stamp, to: deleted.stamp, &outcome) }
-    // Other devices' writes to the dead record are alive again, and its author does not know them.
+    // Other devices' writes to the dead record are alive again, and the author does not know them.
     if isAlive && !wasAlive && columns.count > operation.columns.count {
       outcome.isOverruled = true
     }
@@ -181,8 +181,8 @@ package struct RecordState: Sendable, Equatable {
 
   // MARK: Parts
 
-  /// Lists the insert of a record without columns, if the delete's author had not seen it: no value shows
-  /// that the record is lost.
+  /// Lists the insert of a record without columns, if the delete's author had not seen it: no value
+  /// shows the loss of the record.
   private func listInsert(
     before stamp: Stamp, _ base: SequenceNumber, _ wasAlive: Bool, _ outcome: inout Outcome
   ) {
@@ -192,8 +192,8 @@ package struct RecordState: Sendable, Equatable {
     outcome.conflicts.append(.existence(inserted.stamp, to: stamp))
   }
 
-  /// Erases columns. The writes that the delete's author had not seen are lost: erased, or hidden
-  /// with the record.
+  /// Erases columns. The writes not seen by the delete's author are lost: erased, or hidden with
+  /// the record.
   private mutating func eraseColumns(
     before stamp: Stamp, _ base: SequenceNumber, _ outcome: inout Outcome
   ) {
@@ -236,7 +236,7 @@ package struct RecordState: Sendable, Equatable {
     if hasErased && isAlive { touchAll(sequence) }
   }
 
-  /// Writes the columns of a record that has none. Nothing is merged.
+  /// Writes the columns of an empty record. Nothing is merged.
   private mutating func fill(
     _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber
   ) {
@@ -252,7 +252,7 @@ package struct RecordState: Sendable, Equatable {
     }
   }
 
-  /// Has a record that came to life sent whole, and a dead one as its tombstone.
+  /// Marks a revived record to be sent whole, and a dead one as a tombstone.
   private mutating func resetStamps(wasAlive: Bool, _ sequence: SequenceNumber) {
     if isAlive {
       if !wasAlive { touchAll(sequence) }
@@ -261,7 +261,7 @@ package struct RecordState: Sendable, Equatable {
     }
   }
 
-  /// Has the record sent whole to all devices.
+  /// Marks the record to be sent whole to all devices.
   mutating func touchAll(_ sequence: SequenceNumber) {
     inserted?.sequence = sequence
     for index in columns.indices { columns[index].sequence = sequence }
@@ -275,7 +275,7 @@ extension SyncOperation {
     Stamp(time: min(time(of: column), stamp.time), device: stamp.device)
   }
 
-  /// Returns the stamp of an insert, which is as old as its oldest column. Updates may have been
+  /// Returns the stamp of an insert, which is as old as the oldest column. Updates may have been
   /// merged into it: a delete in between erases all of it or nothing.
   func insertStamp(within stamp: Stamp) -> Stamp {
     if hasOneTime {
@@ -294,7 +294,7 @@ extension [Column] {
 }
 
 extension Outcome {
-  /// Notes a part of the operation that did not take effect.
+  /// Records a part of the operation without effect.
   mutating func lose(_ conflict: Conflict) {
     conflicts.append(conflict)
     isOverruled = true
@@ -310,8 +310,8 @@ extension Conflict {
 }
 
 extension Array {
-  /// Returns the first index whose element satisfies `predicate`, in an array that is partitioned
-  /// by it.
+  /// Returns the first index with an element that satisfies `predicate`, in an array partitioned by
+  /// it.
   package func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
     var low = 0
     var high = count

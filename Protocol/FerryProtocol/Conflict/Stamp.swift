@@ -5,7 +5,7 @@ public struct Stamp: Hashable, Sendable, Comparable {
   /// The writer, which breaks ties.
   public let device: DeviceID
 
-  /// Creates a stamp from its parts.
+  /// Creates a stamp from the given parts.
   public init(time: HybridTimestamp, device: DeviceID) {
     self.time = time
     self.device = device
@@ -28,20 +28,20 @@ package enum Resolution: Sendable, Equatable {
   }
 }
 
-/// A value that lost against another (SPEC.md §6), with the stamps of both.
+/// A lost value and the winning one (SPEC.md §6), with the stamps of both.
 public struct Conflict: Sendable, Equatable {
   /// The column; `nil` if the conflict is about the record's existence.
   public let column: Name?
-  /// The value that lost.
+  /// The lost value.
   public let lost: Value
   /// The writer of the lost value.
   public let loser: Stamp
   /// The writer of the present value.
   public let winner: Stamp
-  /// Whether the loser is asked for the final value: no rule decided against its value.
+  /// True if the loser is asked for the final value: no rule decided against the lost value.
   public let isQuestion: Bool
 
-  /// Creates a conflict from its parts.
+  /// Creates a conflict from the given parts.
   public init(
     column: Name?, lost: Value, loser: Stamp, winner: Stamp, isQuestion: Bool = false
   ) {
@@ -55,19 +55,19 @@ public struct Conflict: Sendable, Equatable {
 
 /// The result of one operation.
 public struct Outcome: Sendable, Equatable {
-  /// Values that lost: this operation's own, or those it overruled.
+  /// Lost values: this operation's own, or those it overruled.
   public var conflicts: [Conflict]
-  /// Whether any part of this operation did not take effect.
+  /// True if any part of this operation did not take effect.
   public var isOverruled: Bool
   /// For a batch: how many records it has changed or tried to. Their conflicts are their own.
   public var records: Int?
-  /// How many more values lost than ``conflicts`` quotes: an answer quotes only so many bytes.
+  /// The number of lost values not quoted in ``conflicts``: an answer quotes only so many bytes.
   public var omitted: Int
 
-  /// All its values won, and nothing concurrent was overruled.
+  /// All values won, and nothing concurrent was overruled.
   public static let applied = Outcome()
 
-  /// Creates an outcome from its parts.
+  /// Creates an outcome from the given parts.
   public init(
     conflicts: [Conflict] = [], isOverruled: Bool = false, records: Int? = nil, omitted: Int = 0
   ) {

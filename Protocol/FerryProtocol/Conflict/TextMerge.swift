@@ -1,9 +1,9 @@
 /// A merge of two texts with the same original, line by line, for ``ConflictPolicy/textMerge``
 /// (diff3: Khanna, Kunal and Pierce, "A formal investigation of diff3", 2007).
 package enum TextMerge {
-  /// Lines of one text that are looked at.
+  /// Examined lines of one text.
   package static let linesMax = 20_000
-  /// Lines that one text may add to and take from the original, counted together.
+  /// Lines added to and removed from the original by one text, counted together.
   package static let editsMax = 1_000
 
   /// Returns the text with both changes, in either order of the arguments. Returns `nil` if they
@@ -35,7 +35,7 @@ package enum TextMerge {
       self.places = places
     }
 
-    /// Returns the lines of this text before the original's line `index`, or to its end.
+    /// Returns the lines of this text before the original's line `index`, or to the end.
     mutating func lines(before index: Int) -> ArraySlice<Int32> {
       let end = index < places.count ? Int(places[index]) : lines.count
       defer { position = end + 1 }
@@ -48,7 +48,7 @@ package enum TextMerge {
     var merged: [Int32] = []
     var start = 0
     for index in 0...old.count {
-      // Lines that both texts kept separate the changes.
+      // Lines kept by both texts separate the changes.
       guard index == old.count || first.places[index] >= 0 && second.places[index] >= 0 else {
         continue
       }
@@ -68,7 +68,7 @@ package enum TextMerge {
   }
 }
 
-/// Lines as numbers: equal bytes, equal number. A line holds the line feed that ends it.
+/// Lines as numbers: equal bytes, equal number. A line includes the line feed at the end.
 private struct Lines {
   private var known: [Line] = []
   private var numbers: [Line: Int32] = [:]

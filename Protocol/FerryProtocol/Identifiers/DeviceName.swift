@@ -1,6 +1,6 @@
-/// The name that a user gives a device. It is a label: nothing is decided by it (SPEC.md §30).
+/// The name of a device, set by a user. It is a label: nothing is decided by it (SPEC.md §30).
 ///
-/// A name is safe to show. It has 1 to ``Limits/deviceNameCharacters`` characters, and none that is
+/// A name is safe to show. It has 1 to ``Limits/deviceNameCharacters`` characters. None of them is
 /// invisible, ends a line or changes the direction of the text around it.
 ///
 /// ```swift
@@ -12,7 +12,7 @@ package struct DeviceName: Hashable, Sendable, CustomStringConvertible {
 
   /// Checks a text from outside.
   ///
-  /// - Throws: ``DeviceNameFault`` with the rule that it breaks.
+  /// - Throws: ``DeviceNameFault`` with the violated rule.
   package init(checking text: String) throws(DeviceNameFault) {
     if let reason = Self.fault(in: text) { throw DeviceNameFault(reason: reason) }
     self.text = text
@@ -20,7 +20,7 @@ package struct DeviceName: Hashable, Sendable, CustomStringConvertible {
 
   package var description: String { text }
 
-  /// Names compare by their bytes, so that each change of a name is noticed.
+  /// Names compare by bytes, so each change of a name is noticed.
   package static func == (left: DeviceName, right: DeviceName) -> Bool {
     left.text.utf8.elementsEqual(right.text.utf8)
   }
@@ -32,7 +32,7 @@ package struct DeviceName: Hashable, Sendable, CustomStringConvertible {
   /// Returns the reason why a text cannot be a device's name, or `nil` when it can.
   private static func fault(in text: String) -> String? {
     let (scalars, most) = (text.unicodeScalars, Limits.deviceNameCharacters)
-    // A long text is not counted to its end.
+    // A long text is not counted to the end.
     guard text.utf8.count <= 4 * most, scalars.count <= most else {
       return "a device's name has at most \(most) characters"
     }
@@ -51,12 +51,12 @@ package struct DeviceName: Hashable, Sendable, CustomStringConvertible {
 
 /// The reason why a text is no device's name.
 package struct DeviceNameFault: Error, Sendable, Equatable {
-  /// The rule that the text breaks.
+  /// The rule violated by the text.
   package let reason: String
 }
 
 extension Unicode.Scalar {
-  /// Whether the scalar is some kind of space.
+  /// True if the scalar is some kind of space.
   fileprivate var isBlank: Bool {
     switch value {
     case 0x20, 0xA0, 0x1680, 0x2000...0x200A, 0x202F, 0x205F, 0x3000: true
@@ -64,7 +64,7 @@ extension Unicode.Scalar {
     }
   }
 
-  /// Whether the scalar shows something by itself: neither a space nor a joiner nor a selector.
+  /// True if the scalar shows something by itself: neither a space nor a joiner nor a selector.
   fileprivate var isVisible: Bool {
     switch value {
     case 0x200C...0x200D, 0xFE00...0xFE0F: false

@@ -63,7 +63,7 @@ extension UnsafeMutableRawPointer {
     self += text.utf8CodeUnitCount
   }
 
-  /// Appends the digits of a number, 20 at most with its sign.
+  /// Appends the digits of a number, 20 at most with the sign.
   @inline(__always)
   mutating func append(decimal number: Int64) {
     if number < 0 { append(0x2D as UInt8) }

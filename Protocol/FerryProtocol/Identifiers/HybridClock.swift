@@ -6,7 +6,7 @@ public struct HybridTimestamp: Hashable, Sendable, Comparable, CustomStringConve
   /// Milliseconds in the upper 48 bits, the counter in the lower 16.
   public let rawValue: UInt64
 
-  /// Creates a reading from its packed form.
+  /// Creates a reading from the packed form.
   public init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// Creates a reading at `milliseconds` since 1970; out of range values are clamped to 48 bits.
@@ -18,8 +18,8 @@ public struct HybridTimestamp: Hashable, Sendable, Comparable, CustomStringConve
   /// Before every other reading.
   public static let zero = HybridTimestamp(rawValue: 0)
 
-  /// The latest reading of others that moves a device's clock, in the year 6429. After later ones, no
-  /// room would be left for the device's own readings.
+  /// The latest reading of others that moves a device's clock, in the year 6429. After later ones,
+  /// no room would be left for the device's own readings.
   package static let seenMax = HybridTimestamp(milliseconds: Limits.wallTimeMax / 2)
 
   /// Milliseconds since 1970.
@@ -76,6 +76,6 @@ public struct HybridClock: Sendable, Equatable {
     return last
   }
 
-  /// Moves the clock past a timestamp that came from elsewhere.
+  /// Moves the clock past a timestamp from elsewhere.
   public mutating func observe(_ seen: HybridTimestamp) { last = max(last, seen) }
 }

@@ -1,4 +1,4 @@
-/// One replica. A device that was cloned or restored takes a new one.
+/// One replica. A cloned or restored device takes a new one.
 public struct DeviceID: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// The UUID on the wire.
   public let value: UniqueID
@@ -12,7 +12,7 @@ public struct DeviceID: Hashable, Sendable, Comparable, CustomStringConvertible 
     self.value = value
   }
 
-  /// The server itself, as the author of its own records: the nil UUID, which no device may take.
+  /// The server itself, as the author of records: the nil UUID, which no device may take.
   package static let server = DeviceID(UniqueID(high: 0, low: 0))
 
   public var description: String { value.description }
@@ -20,7 +20,7 @@ public struct DeviceID: Hashable, Sendable, Comparable, CustomStringConvertible 
   public static func < (left: DeviceID, right: DeviceID) -> Bool { left.value < right.value }
 }
 
-/// One operation of one device; unique in its space, and assigned when the user's data is written
+/// One operation of one device; unique in the space, and assigned when the user's data is written
 /// (SPEC.md §2).
 public struct OperationID: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// The UUID on the wire.
@@ -42,7 +42,7 @@ public struct OperationID: Hashable, Sendable, Comparable, CustomStringConvertib
   }
 }
 
-/// The unit of sync and of permission, with its own total order of changes.
+/// The unit of sync and of permission, with a separate total order of changes.
 ///
 /// 1 to 63 characters of `A–Z a–z 0–9 . _ -`, the first one a letter or digit.
 public struct SpaceName: Hashable, Sendable, Comparable, CustomStringConvertible {
@@ -67,7 +67,7 @@ private func isAlphanumeric(_ byte: UInt8) -> Bool {
   (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
 }
 
-/// A change's place in its space's order: 1, 2, 3, … without gaps that a reader could skip.
+/// A change's place in the order of the space: 1, 2, 3, … without gaps that a reader could skip.
 public typealias SequenceNumber = Int64
 
 /// One row of one table.
@@ -77,13 +77,13 @@ public struct RecordKey: Hashable, Sendable, Comparable {
   /// The record's identifier, which the app chose.
   public let record: Name
 
-  /// Creates a key from its two parts.
+  /// Creates a key from the given parts.
   public init(table: Name, record: Name) {
     self.table = table
     self.record = record
   }
 
-  /// Creates a key from its two parts as texts.
+  /// Creates a key from the two parts as texts.
   public init(table: String, record: String) {
     self.init(table: Name(table), record: Name(record))
   }

@@ -25,10 +25,10 @@ public struct Name: Hashable, Sendable, Comparable, CustomStringConvertible,
   /// Wraps a literal.
   public init(stringLiteral value: String) { self.init(value) }
 
-  /// The bytes that the name is compared by.
+  /// The bytes for comparisons of the name.
   public var utf8: String.UTF8View { text.utf8 }
 
-  /// Whether the name has no byte.
+  /// True if the name has no byte.
   public var isEmpty: Bool { text.isEmpty }
 
   public var description: String { text }
@@ -38,7 +38,8 @@ public struct Name: Hashable, Sendable, Comparable, CustomStringConvertible,
     return left.utf8.count == right.utf8.count && order(left, right) == 0
   }
 
-  /// Whether both share their storage, or are short and equal. Names of one message mostly do.
+  /// Returns `true` if both share their storage, or are short and equal. Names of one message
+  /// mostly do.
   @inline(__always)
   private func hasBits(of other: Name) -> Bool {
     withUnsafeBytes(of: text) { own in
@@ -81,13 +82,13 @@ public struct Name: Hashable, Sendable, Comparable, CustomStringConvertible,
 }
 
 extension Name {
-  /// Returns a command that names this table, for a message. A name that is unsafe to paste is left out.
+  /// Returns a command with this table's name, for a message. A name unsafe to paste is left out.
   package func command(_ command: String) -> String {
     SuggestedCommand.line(command, [text], or: "TABLE")
   }
 
-  /// The name with its ASCII letters in lower case. SQLite takes two names of tables or columns
-  /// for the same if these are equal; it folds no other letter.
+  /// The name with ASCII letters in lower case. SQLite considers two names of tables or columns the
+  /// same if these are equal; it folds no other letter.
   package var folded: Name {
     guard utf8.contains(where: { (0x41...0x5A).contains($0) }) else { return self }
     let bytes = utf8.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }

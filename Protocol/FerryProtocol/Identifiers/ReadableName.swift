@@ -1,9 +1,9 @@
-/// The rule of all names that people read: of devices, tokens and their owners, and titles.
+/// The rule of all names for people: of devices, tokens and their owners, and titles.
 ///
-/// It is about Unicode scalars: a name contains none that is invisible, ends a line or changes the
-/// direction of the text around it.
+/// It is about Unicode scalars: none in a name is invisible, ends a line or changes the direction
+/// of the text around it.
 package enum ReadableName {
-  /// Returns the first scalar that breaks the rule, such as `U+202E`; `nil` if there is none.
+  /// Returns the first scalar that violates the rule, such as `U+202E`; `nil` if there is none.
   package static func hiddenScalar(in text: String) -> String? {
     text.unicodeScalars.first(where: \.isHidden).map { scalar in
       let digits = String(scalar.value, radix: 16, uppercase: true)
@@ -13,8 +13,8 @@ package enum ReadableName {
 }
 
 extension Unicode.Scalar {
-  /// Whether the scalar is a control character, ends a line, changes the direction of text, or is an
-  /// invisible format character. Joiners are none of these: words and emoji need them.
+  /// True if the scalar is a control character, ends a line, changes the direction of text, or is
+  /// an invisible format character. Joiners are none of these: words and emoji need them.
   fileprivate var isHidden: Bool {
     switch value {
     case 0x00...0x1F, 0x7F...0x9F, 0xAD, 0x034F, 0x061C, 0x115F...0x1160, 0x17B4...0x17B5, 0x180E,

@@ -1,11 +1,12 @@
 // Names and texts from outside in SQL, for SQLite and PostgreSQL. No other code quotes.
 //
-// All functions work on bytes. A quote behind a prepended mark (U+0600), or before a combining one, is no
-// `Character` of its own, and both databases end a name or a text there.
+// All functions work on bytes. A quote behind a prepended mark (U+0600), or before a combining one,
+// is no `Character` of its own, and both databases end a name or a text there.
 
-/// Returns a name as an identifier of SQLite or PostgreSQL: in double quotes, with each quote in it doubled.
+/// Returns a name as an identifier of SQLite or PostgreSQL: in double quotes, with each quote in it
+/// doubled.
 ///
-/// Names have no U+0000 (``NameRule``). Both databases refuse SQL that contains it.
+/// Names have no U+0000 (``NameRule``). Both databases refuse SQL with this character.
 package func quoted(_ name: Name) -> String { doubling("\"", in: name.text) }
 
 /// Returns identifiers of SQLite or PostgreSQL, separated by commas.
@@ -23,8 +24,8 @@ package func quoted(blob bytes: some Sequence<UInt8>) -> String {
   return "x'" + String(decoding: digits, as: UTF8.self) + "'"
 }
 
-/// Returns a text as a literal of PostgreSQL, with each quote and each backslash doubled. It does not
-/// depend on `standard_conforming_strings`.
+/// Returns a text as a literal of PostgreSQL, with each quote and each backslash doubled. It does
+/// not depend on `standard_conforming_strings`.
 package func quoted(postgres text: String) -> String {
   var quoted: [UInt8] = [UInt8(ascii: "E"), UInt8(ascii: "'")]
   quoted.reserveCapacity(text.utf8.count + 3)

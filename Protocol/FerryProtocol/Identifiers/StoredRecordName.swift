@@ -1,11 +1,11 @@
-/// A record's identifier in a server's tables: a UUID as its sixteen bytes, any other as its text.
+/// A record's identifier in a server's tables: a UUID as sixteen bytes, any other as text.
 ///
-/// Only RFC 9562's form with lower-case digits is kept as bytes, so that every identifier is read
-/// back as it was. Both databases sort texts by their bytes, then UUIDs by theirs.
+/// Only RFC 9562's form with lower-case digits is stored as bytes, so every identifier is read back
+/// as it was. Both databases sort texts by their bytes, then UUIDs by theirs.
 ///
 /// - SQLite has text or a blob.
 /// - PostgreSQL has a `bytea`: the text's UTF-8, or the byte FF and the sixteen bytes. No UTF-8
-///   contains that byte (RFC 3629 §1).
+///   contains this byte (RFC 3629 §1).
 package enum StoredRecordName: Sendable {
   case uuid(UniqueID)
   case text(Name)

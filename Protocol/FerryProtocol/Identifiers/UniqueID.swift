@@ -5,14 +5,14 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
   /// The last eight bytes, big endian.
   public let low: UInt64
 
-  /// Creates a UUID from its two halves in RFC 9562's layout.
+  /// Creates a UUID from two halves in RFC 9562's layout.
   public init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
 
   /// Creates a version 7 UUID. The timestamp's counter fills `rand_a` and the first four bits of
-  /// `rand_b` (RFC 9562 §6.2, method 1). So ids of one clock sort as its timestamps do. 58 bits of
+  /// `rand_b` (RFC 9562 §6.2, method 1). So ids of one clock sort like the timestamps. 58 bits of
   /// `random` fill the rest.
   public init(timestamp: HybridTimestamp, random: UInt64) {
     let counter = timestamp.rawValue & 0xFFFF
@@ -20,26 +20,26 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
     low = 0x8000_0000_0000_0000 | ((counter & 0xF) << 58) | (random & 0x03FF_FFFF_FFFF_FFFF)
   }
 
-  /// The hybrid timestamp that `init(timestamp:random:)` wrote into the id.
+  /// The hybrid timestamp written into the id by `init(timestamp:random:)`.
   public var timestamp: HybridTimestamp {
     let counter = ((high & 0xFFF) << 4) | ((low >> 58) & 0xF)
     return HybridTimestamp(rawValue: (high & 0xFFFF_FFFF_FFFF_0000) | counter)
   }
 
-  /// The version that RFC 9562 §4.2 puts into the thirteenth digit.
+  /// The version in the thirteenth digit (RFC 9562 §4.2).
   package var version: UInt8 { UInt8(truncatingIfNeeded: high >> 12 & 0xF) }
 
   /// The version of the id of a batch's effect on one record (SPEC.md §14).
   package static let effectVersion: UInt8 = 8
 
-  /// The version of the id of a record with the integer that its device has given to it (SPEC.md §27).
+  /// The version of the id of a record with an integer from the device (SPEC.md §27).
   package static let numberedVersion: UInt8 = 8
 
-  /// Whether the id begins with the time of its creation, in milliseconds since 1970.
+  /// True if the id begins with the time of creation, in milliseconds since 1970.
   package var containsTime: Bool { version == 7 || version == Self.numberedVersion }
 
-  /// Creates the id of a record whose device calls it by an integer: the time in milliseconds, 42 bits of
-  /// `random` and the integer.
+  /// Creates the id of a record whose device calls it by an integer: the time in milliseconds, 42
+  /// bits of `random` and the integer.
   package init(milliseconds: Int64, random: UInt64, number: UInt32) {
     high =
       (UInt64(bitPattern: milliseconds) << 16) | (UInt64(Self.numberedVersion) << 12)
@@ -47,7 +47,7 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
     low = 0x8000_0000_0000_0000 | ((random >> 12 & 0x3FFF_FFFF) << 32) | UInt64(number)
   }
 
-  /// The integer that the record's device has given to it; `nil` if the id has none.
+  /// The integer from the record's device; `nil` if the id has none.
   package var number: Int64? {
     let number = Int64(low & 0xFFFF_FFFF)
     return version == Self.numberedVersion && number > 0 ? number : nil

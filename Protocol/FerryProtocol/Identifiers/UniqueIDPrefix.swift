@@ -1,4 +1,4 @@
-/// The beginning of a UUID's text. It stands for the UUID that begins with it, as a short commit
+/// The beginning of a UUID's text. It stands for the UUID with this beginning, as a short commit
 /// does in git.
 ///
 /// ```swift
@@ -24,29 +24,29 @@ package struct UniqueIDPrefix: Sendable, Equatable {
     (self.first, self.last) = (first, last)
   }
 
-  /// Whether a UUID begins with the text.
+  /// Returns `true` if a UUID begins with the text.
   package func contains(_ id: UniqueID) -> Bool { first <= id && id <= last }
 }
 
-/// The shortest beginnings that distinguish some UUIDs.
+/// The shortest beginnings to distinguish some UUIDs.
 ///
 /// ```swift
 /// let short = UniqueIDAbbreviations(ids)
 /// short.text(for: ids[0])  // 0198c2f0-1a
 /// ```
 package struct UniqueIDAbbreviations: Sendable, Equatable {
-  /// The fewest characters of a short form, so that it stays unique for longer.
+  /// The fewest characters of a short form, so it stays unique for longer.
   package static let charactersMin = 8
 
   private let sorted: [UniqueID]
 
-  /// Takes the UUIDs to distinguish; duplicates count once.
+  /// Creates the abbreviations of some UUIDs; duplicates count once.
   package init(_ ids: some Sequence<UniqueID>) {
     sorted = ids.sorted()
   }
 
-  /// Returns the shortest beginning of the id's text that no other of the UUIDs has. It has at least
-  /// ``charactersMin`` characters and does not end with a hyphen.
+  /// Returns the shortest unique beginning of the id's text. It has at least ``charactersMin``
+  /// characters and does not end with a hyphen.
   package func text(for id: UniqueID) -> String {
     let text = Array(id.description.utf8)
     // Those next in order share the longest beginning.
@@ -61,7 +61,7 @@ package struct UniqueIDAbbreviations: Sendable, Equatable {
     return String(decoding: text.prefix(length), as: UTF8.self)
   }
 
-  /// Returns the place of the first UUID that is not below `id`.
+  /// Returns the place of the first UUID not below `id`.
   private func place(of id: UniqueID) -> Int {
     var (low, high) = (0, sorted.count)
     while low < high {

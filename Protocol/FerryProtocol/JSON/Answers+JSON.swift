@@ -1,8 +1,8 @@
 extension PacketAnswer {
   /// Returns the encoded answer (SPEC.md §4).
   ///
-  /// - Parameter bytes: The limit of all conflicts that it quotes. Conflicts that do not fit are
-  ///   left out and counted: one packet may overrule much more than a device takes in one answer.
+  /// - Parameter bytes: The limit of all quoted conflicts. Conflicts without room are left out and
+  ///   counted: one packet may overrule much more than a device takes in one answer.
   package func encoded(quoting bytes: Int = Limits.standard.pageBytes) -> [UInt8] {
     var json = JSONWriter(capacity: 256 + receipt.outcomes.count * 12)
     var room = bytes
@@ -93,7 +93,7 @@ extension JSONWriter {
     array(of: receipt.outcomes) { json, outcome in json.quote(outcome, &room) }
   }
 
-  /// Writes an outcome with its conflicts, if there is room for them.
+  /// Writes an outcome with all conflicts, if there is room for them.
   private mutating func quote(_ outcome: Outcome, _ room: inout Int) {
     if outcome.conflicts.isEmpty { return self.outcome(outcome) }
     var quoted = JSONWriter(capacity: 256)

@@ -1,8 +1,8 @@
-// A batch in its operation's JSON (SPEC.md §14): "where" holds the predicate; "data" the columns
-// to set, or "effect" is "delete". A batch names no record.
+// A batch in the JSON of an operation (SPEC.md §14): "where" holds the predicate; "data" the
+// columns to set, or "effect" is "delete". A batch names no record.
 
 extension JSONWriter {
-  /// Writes the members that make an operation a batch.
+  /// Writes the members of an operation that is a batch.
   mutating func batchMembers(_ batch: Batch, of operation: SyncOperation) {
     key("where")
     predicate(batch.predicate)
@@ -14,7 +14,7 @@ extension JSONWriter {
     }
   }
 
-  /// Writes a batch as it is kept: its members alone.
+  /// Writes a batch in the stored form: the members alone.
   package mutating func keptBatch(_ batch: Batch, of operation: SyncOperation) {
     object { json in
       json.member("effect", batch.effect.rawValue)
@@ -55,12 +55,12 @@ extension JSONReader {
   }
 }
 
-/// The members of a batch while its operation is read.
+/// The members of a batch while the operation is read.
 struct BatchParts {
   var predicate: RecordPredicate?
   var effect: Batch.Effect?
 
-  /// Throws an error if an operation lacks a member that its kind requires.
+  /// Throws an error if an operation lacks a member required for the kind.
   func batch(
     of kind: OperationKind, _ id: OperationID, record: Name?, columns: [Column]?,
     hasTimes: Bool, _ reader: JSONReader

@@ -134,7 +134,7 @@ extension JSONWriter {
     }
   }
 
-  /// Writes a node; one without records is `null` among its parent's children.
+  /// Writes a node; one without records is `null` among the parent's children.
   fileprivate mutating func node(_ node: DigestAnswer.Node) {
     object { json in
       json.member("node", node.node.description)

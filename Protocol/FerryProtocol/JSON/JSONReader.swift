@@ -1,6 +1,6 @@
 import FerryPlatform
 
-/// The reason why bytes are not a message, and its place.
+/// The reason why bytes are not a message, and the place.
 public struct MalformedMessage: Error, Sendable, Equatable, CustomStringConvertible {
   /// The reason, with the offending name or number.
   public let reason: String
@@ -19,7 +19,7 @@ package struct JSONReader {
   private let bytes: UnsafeBufferPointer<UInt8>
   package private(set) var position = 0
   private var depth: Int
-  /// The names of columns that came before; `nil` for messages of one record.
+  /// The column names of earlier records; `nil` for messages of one record.
   let recent: RecentNames?
 
   package init(
@@ -80,7 +80,7 @@ package struct JSONReader {
     guard position == bytes.count else { throw malformed("there is more after the message") }
   }
 
-  /// Passes over one value of any kind and returns its bytes.
+  /// Skips one value of any kind and returns the bytes.
   /// - Parameter refusingRepeats: Whether a duplicate member of an object in it is refused.
   @discardableResult
   package mutating func skip(
@@ -112,7 +112,7 @@ package struct JSONReader {
     return UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[start..<position]))
   }
 
-  /// Passes over an unknown member of an object that has each member once.
+  /// Skips an unknown member of an object without duplicate members.
   /// - Parameter names: The earlier unknown members of the object.
   package mutating func skipUnknown(
     _ key: JSONKey, _ names: inout Set<[UInt8]>
@@ -167,12 +167,12 @@ package struct JSONReader {
     return time
   }
 
-  /// Reads a string that is one of a few words, without making a string of it.
+  /// Reads a string with one of a few words, without creating a `String`.
   package mutating func word() throws(MalformedMessage) -> JSONKey {
     try JSONKey(try stringSpan())
   }
 
-  /// Reads a 64-bit integer that is sent as a string.
+  /// Reads a 64-bit integer in a string.
   package mutating func integerString() throws(MalformedMessage) -> Int64 {
     let span = try stringSpan()
     guard let value = parseInteger(span.content) else {
@@ -189,15 +189,15 @@ package struct JSONReader {
     return value
   }
 
-  /// Reads a count: 0 to 2^31 - 1, so that sums of counts never overflow.
+  /// Reads a count: 0 to 2^31 - 1, so sums of counts never overflow.
   package mutating func count() throws(MalformedMessage) -> Int {
     let value = try integer()
     guard 0...Int64(Int32.max) ~= value else { throw malformed("\(value) is no count") }
     return Int(value)
   }
 
-  /// Returns a wall clock's reading in milliseconds since 1970, in the 48 bits that a time has for
-  /// it.
+  /// Returns a wall clock's reading in milliseconds since 1970, in the 48 bits for the clock within
+  /// a time.
   package mutating func wallTime() throws(MalformedMessage) -> Int64 {
     let value = try integer()
     guard 0...Limits.wallTimeMax ~= value else {
@@ -365,7 +365,7 @@ package struct JSONKey {
   }
 
   /// Checks an unusual name. An unknown one is UTF-8, too (RFC 8259 §8.1). Otherwise a broken byte
-  /// in a known name would only make its member vanish.
+  /// in a known name would only make the member vanish.
   private static func check(_ span: JSONSpan) throws(MalformedMessage) {
     if span.isEscaped {
       _ = try unescape(span.content)

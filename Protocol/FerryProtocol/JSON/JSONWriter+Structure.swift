@@ -7,7 +7,7 @@ package protocol JSONWritable {
 }
 
 extension JSONWriter {
-  /// Writes an object; `members` writes its members.
+  /// Writes an object; `members` writes the members.
   @inline(__always)
   package mutating func object(_ members: (inout JSONWriter) -> Void) {
     beginObject()
@@ -66,17 +66,17 @@ extension JSONWriter {
   @inline(__always)
   package mutating func endArray() { byte(0x5D) }
 
-  /// Begins an element of an array, or of a list without brackets; its value follows.
+  /// Begins an element of an array, or of a list without brackets; the value follows.
   @inline(__always)
   package mutating func element() {
     if let last = bytes.last, last != 0x5B { byte(0x2C) }
   }
 
-  /// Begins a member of an object; its value follows. Characters that JSON escapes may not be in
-  /// `name`, which has at most 60 bytes.
+  /// Begins a member of an object; the value follows. `name` has at most 60 bytes, and no
+  /// characters with escapes in JSON.
   @inline(__always)
   package mutating func key(_ name: StaticString) {
-    // One append of all parts is as fast as one literal that contains them.
+    // One append of all parts is as fast as one literal with all of them.
     withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { room in
       guard let start = room.baseAddress else { return }
       let count = name.utf8CodeUnitCount
@@ -92,14 +92,14 @@ extension JSONWriter {
     }
   }
 
-  /// Begins a member with a name from outside; its value follows.
+  /// Begins a member with a name from outside; the value follows.
   package mutating func key(named name: String) {
     if bytes.last != 0x7B { byte(0x2C) }
     string(name)
     byte(0x3A)
   }
 
-  /// Begins a member with a name from outside; its value follows.
+  /// Begins a member with a name from outside; the value follows.
   package mutating func key(named name: Name) { key(named: name.text) }
 
   /// Writes a member.

@@ -22,26 +22,26 @@ package struct JSONWriter {
   /// Bytes written so far.
   package var count: Int { bytes.count }
 
-  /// Appends characters that are JSON already.
+  /// Appends finished JSON.
   @inline(__always)
   package mutating func raw(_ text: StaticString) {
     text.withUTF8Buffer { bytes.append(contentsOf: $0) }
   }
 
-  /// Appends bytes that are JSON already.
+  /// Appends finished JSON.
   package mutating func raw(_ json: some Collection<UInt8>) { bytes.append(contentsOf: json) }
 
-  /// Appends bytes that are JSON already.
+  /// Appends finished JSON.
   package mutating func raw(_ json: UnsafeRawBufferPointer) { bytes.append(contentsOf: json) }
 
   // The generic one is not specialised for callers in other modules.
-  /// Appends bytes that are JSON already.
+  /// Appends finished JSON.
   package mutating func raw(_ json: UnsafeBufferPointer<UInt8>) { bytes.append(contentsOf: json) }
 
-  /// Appends bytes that are JSON already.
+  /// Appends finished JSON.
   package mutating func raw(_ json: [UInt8]) { bytes.append(contentsOf: json) }
 
-  /// Appends up to 256 bytes that `write` puts at a pointer, which it moves to their end.
+  /// Appends up to 256 bytes. `write` puts them at a pointer, and moves the pointer to their end.
   @inline(__always)
   mutating func block(_ write: (inout UnsafeMutableRawPointer) -> Void) {
     withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { room in
@@ -52,7 +52,7 @@ package struct JSONWriter {
     }
   }
 
-  /// Puts bytes that are JSON already before everything else.
+  /// Inserts finished JSON before everything else.
   package mutating func prepend(_ json: [UInt8]) { bytes.insert(contentsOf: json, at: 0) }
 
   /// Appends a byte of the structure.
@@ -93,7 +93,7 @@ package struct JSONWriter {
     text.withUTF8 { string(utf8: $0) }
   }
 
-  /// Appends a string from bytes that are valid UTF-8.
+  /// Appends a string of valid UTF-8.
   package mutating func string(utf8 text: UnsafeBufferPointer<UInt8>) {
     bytes.append(0x22)
     var plain = 0

@@ -54,7 +54,7 @@ extension Packet {
     }
     guard !operations.isEmpty else { throw reader.malformed("the packet has no operations") }
     try checkIdentifiers(of: operations, reader)
-    // Members come in any order, so the packet's base may come after its operations.
+    // Members come in any order, so the packet's base may come after the operations.
     for index in operations.indices where operations[index].base == unstatedBase {
       operations[index].base = base
     }
@@ -63,11 +63,11 @@ extension Packet {
   }
 }
 
-/// A placeholder for the packet's base until that is known.
+/// A placeholder for the packet's base before it is known.
 private let unstatedBase: SequenceNumber = -1
 
-/// The members of an object that have been read. Readers of JSON differ in the meaning of a
-/// duplicate member (RFC 8259 §4), so it is refused.
+/// The members of an object read so far. Readers of JSON differ in the meaning of a duplicate
+/// member (RFC 8259 §4), so it is refused.
 private struct MembersSeen {
   private var bits: UInt16 = 0
 
@@ -114,7 +114,7 @@ package func decode<T>(
 }
 
 extension JSONWriter {
-  /// Writes all of a packet up to its operations.
+  /// Writes all of a packet up to the operations.
   package mutating func packetHead(_ packet: Packet) {
     packetHead(
       device: packet.device, dependency: packet.dependency, continues: packet.continues,
@@ -164,7 +164,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// Returns a change's place in its space: a string that holds an integer from 0 up.
+  /// Returns a change's place in the space: a string with an integer from 0 up.
   package mutating func sequence() throws(MalformedMessage) -> SequenceNumber {
     let value = try integerString()
     guard value >= 0 else { throw malformed("a sequence below zero") }
@@ -319,7 +319,7 @@ extension JSONReader {
 }
 
 extension OperationKind {
-  /// Creates a kind from its word in a message; `nil` for another word.
+  /// Creates a kind from the word in a message; `nil` for another word.
   init?(_ word: JSONKey) {
     switch word {
     case "insert": self = .insert

@@ -1,7 +1,7 @@
 extension JSONWriter {
-  /// Writes a page up to its changes; they follow, comma-separated, then ``endPage()``. The head
-  /// comes first so that a client can stage the changes unread. `notices`: those for the asking
-  /// device, as ``notice(_:)`` writes them, comma-separated.
+  /// Writes a page up to the changes; they follow, comma-separated, then ``endPage()``. The head
+  /// comes first, so a client can stage the changes unread. `notices`: those for the asking device,
+  /// as ``notice(_:)`` writes them, comma-separated.
   package mutating func beginPage(_ page: PageHead, notices: [UInt8] = []) {
     beginObject()
     member("epoch", page.epoch.description)
@@ -26,7 +26,7 @@ extension JSONWriter {
     endObject()
   }
 
-  /// Writes one change from a server's row, without reading its values.
+  /// Writes one change from a server's row, without reading the values.
   ///
   /// - Throws: `MalformedMessage` if the state is damaged; the output is then useless.
   package mutating func change(
@@ -71,7 +71,7 @@ extension JSONWriter {
   }
 }
 
-/// A reader of pages: the head, and each change as it comes, so that a page is never held twice.
+/// A reader of pages: the head, and each change as it comes, so a page is never held twice.
 package enum PageReader {
   /// Reads `bytes` and calls `each` for every change. Returns the head.
   package static func read(
@@ -83,8 +83,8 @@ package enum PageReader {
     }
   }
 
-  /// Reads as above. A change that breaks a rule within correct JSON is passed to `unreadable`, and
-  /// does not make the page malformed.
+  /// Reads as above. A change that violates a rule within correct JSON is passed to `unreadable`,
+  /// and does not make the page malformed.
   package static func read(
     _ bytes: UnsafeRawBufferPointer, limits: Limits,
     each: (Change) throws(MalformedMessage) -> Void,
@@ -141,14 +141,14 @@ package enum PageReader {
   }
 }
 
-/// A change that breaks a rule of the protocol, as far as it can be read.
+/// A change that violates the protocol, as far as it can be read.
 package struct UnreadableChange: Error, Sendable, Equatable {
   /// `nil` if table or record cannot be read.
   package var key: RecordKey?
   package var sequence: SequenceNumber = 0
   /// The record's writes as they came: JSON.
   package var writes: [UInt8] = []
-  /// The rule that it breaks.
+  /// The violated rule.
   package let fault: MalformedMessage
 
   package var reason: String { fault.reason }
@@ -238,7 +238,7 @@ extension JSONReader {
     return change
   }
 
-  /// Returns the result of `read`; passes over the value and returns `nil` if that fails.
+  /// Returns the result of `read`; if this fails, skips the value and returns `nil`.
   ///
   /// - Throws: `MalformedMessage` if it is not even JSON.
   private mutating func ifReadable<T>(

@@ -1,13 +1,13 @@
 import FerryPlatform
 
-// Text as bytes, for the hundreds of thousands of messages that are read and written.
+// Text as bytes, for the hundreds of thousands of messages to read and write.
 
-/// The characters of a JSON string between its quotes, as in the message.
+/// The characters of a JSON string between the quotes, as in the message.
 struct JSONSpan {
   let content: UnsafeBufferPointer<UInt8>
-  /// Whether any of them is an escape.
+  /// True if any of them is an escape.
   var isEscaped = false
-  /// Whether all of them are ASCII.
+  /// True if all of them are ASCII.
   var isASCII = true
 
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(content) }

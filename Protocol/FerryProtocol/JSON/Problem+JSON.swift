@@ -25,7 +25,7 @@ extension Problem {
     return json.finish()
   }
 
-  /// Reads a problem document; `nil` if the bytes are not one with a code that this version knows.
+  /// Reads a problem document; `nil` if the bytes are not one with a code known to this version.
   package init?(decoding bytes: [UInt8]) {
     guard let members = Self.members(of: bytes), let known = ProblemCode(rawValue: members.code)
     else { return nil }

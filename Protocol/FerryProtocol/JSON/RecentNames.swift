@@ -1,20 +1,20 @@
-/// The names that a message's last objects had, by their places.
+/// The names in a message's last objects, by place.
 ///
 /// Most records of a message have the same columns in the same order. Their names are checked once
 /// and shared after that.
 final class RecentNames {
-  /// The most names that are kept.
+  /// The most stored names.
   private static let countMax = 64
 
   private var names: [Name] = []
-  /// How many of the names ascend, from the first one on.
+  /// The number of ascending names, from the first one on.
   private var ascendingCount = 0
   private var table: Name?
 
   /// The number of columns to expect.
   var count: Int { names.count }
 
-  /// Returns the name that the last object had at this place, if it has the same bytes.
+  /// Returns the name at this place of the last object, if it has the same bytes.
   @inline(__always)
   func name(at place: Int, _ span: JSONSpan) -> Name? {
     guard place < names.count, !span.isEscaped, names[place].isEqual(to: span.bytes) else {
@@ -23,7 +23,7 @@ final class RecentNames {
     return names[place]
   }
 
-  /// Keeps a name that has been checked. Names at later places are forgotten.
+  /// Stores a checked name. Names at later places are forgotten.
   func add(_ name: Name, at place: Int) {
     guard place <= names.count, place < Self.countMax else { return }
     names.removeSubrange(place...)
@@ -32,7 +32,7 @@ final class RecentNames {
     names.append(name)
   }
 
-  /// Whether the first columns ascend, given that the last object had exactly these.
+  /// Returns `true` if the first columns ascend, provided that the last object had exactly these.
   func ascend(_ count: Int) -> Bool { count <= ascendingCount }
 
   /// Returns the last table's name, if it has the same bytes.
@@ -42,6 +42,6 @@ final class RecentNames {
     return table
   }
 
-  /// Keeps a table's name that has been checked.
+  /// Stores the checked name of a table.
   func add(table: Name) { self.table = table }
 }

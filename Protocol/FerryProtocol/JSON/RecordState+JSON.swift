@@ -1,5 +1,5 @@
-// A record's state in JSON is the list of its remaining writes, oldest place in the order first.
-// Each has its sequence, its stamp and the columns that no later write has overwritten (SPEC.md §5).
+// A record's state in JSON is the list of the remaining writes, oldest place in the order first.
+// Each has a sequence, a stamp and all columns not overwritten by a later write (SPEC.md §5).
 
 extension RecordState {
   /// Returns the state as on the wire.
@@ -15,7 +15,7 @@ extension RecordState {
     try reader.end()
   }
 
-  /// Returns only the parts that a device lacks that has applied everything up to `cursor`; `nil`
+  /// Returns only the parts missing on a device that has applied everything up to `cursor`; `nil`
   /// if it lacks nothing. With an `insert` the result is the whole record, with a `delete` the
   /// record is gone.
   package func since(_ cursor: SequenceNumber) -> RecordState? {
@@ -41,7 +41,7 @@ extension RecordState {
   }
 }
 
-/// The place of a write in the list, with the facts that its parts share.
+/// The place of a write in the list, with the common facts of all parts.
 struct WriteKey: Hashable, Comparable {
   let sequence: SequenceNumber
   let stamp: Stamp
@@ -55,7 +55,7 @@ struct WriteKey: Hashable, Comparable {
 }
 
 extension RecordState {
-  /// The writes that remain, in their order.
+  /// The remaining writes, in order.
   var writeKeys: [WriteKey] {
     if let inserted, deleted == nil {
       let key = WriteKey(inserted)
@@ -86,7 +86,7 @@ extension JSONWriter {
     }
   }
 
-  /// Writes the head of a write. Its columns follow unless it is a delete, then ``endObject()``.
+  /// Writes the head of a write. Columns follow unless it is a delete, then ``endObject()``.
   mutating func beginWrite(_ key: WriteKey, kind: OperationKind?) {
     block { text in
       text.append(#"{"sequence":""#)
@@ -111,7 +111,7 @@ extension JSONWriter {
     }
   }
 
-  /// Writes the columns that this write has left.
+  /// Writes the remaining columns of this write.
   mutating func columns(of state: RecordState, in key: WriteKey, isOnly: Bool) {
     object { json in
       for column in state.columns where isOnly || WriteKey(column) == key {
@@ -154,10 +154,10 @@ extension JSONReader {
     return state
   }
 
-  /// Reads a write. Refuses one that ``RecordState`` cannot hold as it is: the state would be stored
-  /// and sent as another one.
+  /// Reads a write. Refuses one that ``RecordState`` cannot hold as it is: the state would be
+  /// stored and sent as another one.
   ///
-  /// - Returns: Its place.
+  /// - Returns: The place of the write.
   private mutating func write(
     into state: inout RecordState, limits: Limits
   ) throws(MalformedMessage) -> WriteKey {
@@ -223,8 +223,8 @@ extension JSONReader {
 }
 
 extension JSONReader {
-  /// Whether the columns that were read last ascend. Names that the reader has kept are in the
-  /// places in which it has compared them.
+  /// Returns `true` if the columns read last ascend. Names stored by the reader are in the places
+  /// in which it has compared them.
   @inline(__always)
   private func ascend(_ columns: [ColumnState]) -> Bool {
     if let recent, recent.ascend(columns.count) { return true }
@@ -233,7 +233,7 @@ extension JSONReader {
 }
 
 extension [ColumnState] {
-  /// Whether the names ascend. By index: a loop over the columns would copy each one.
+  /// True if the names ascend. By index: a loop over the columns would copy each one.
   fileprivate var ascend: Bool {
     for index in indices.dropFirst() where !(self[index - 1].name < self[index].name) {
       return false

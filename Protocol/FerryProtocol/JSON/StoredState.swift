@@ -1,14 +1,15 @@
-// The form in which servers keep a record's state: the writes of SPEC.md §5 in their order, with
-// their places and stamps in binary, and their columns as the JSON that a page contains. A head takes
-// some 30 bytes in place of 120, and a server still sends a state whose values it has not read.
+// The stored form of a record's state on servers: the writes of SPEC.md §5 in order. Their
+// places and stamps are binary, and their columns are the JSON of a page. A head takes some 30 bytes
+// in place of 120, and a server still sends a state without reading the values.
 //
 //     write  = flags sequence time device [origin] [shared] [length] columns
 //     flags  = the kind in bits 0 and 1 (0 columns alone, 1 insert, 2 delete), bit 2 if there is an
 //              origin, bit 3 if there is a `shared`, bit 4 if it is the last write
 //     time   = eight bytes, device = sixteen bytes, both big endian
 //
-// Sequence, origin, shared and length are integers of 7 bits a byte, the lowest first; the highest bit
-// of a byte states that another follows. The last write has no length: its columns reach to the end.
+// Sequence, origin, shared and length are integers of 7 bits a byte, the lowest first; the highest
+// bit of a byte is set if another follows. The last write has no length: its columns reach to the
+// end.
 
 extension RecordState {
   /// Returns the state as a server keeps it; ``init(stored:limits:)`` reads it.
@@ -34,7 +35,7 @@ extension RecordState {
     return json.finish()
   }
 
-  /// Reads a state that a server has kept.
+  /// Reads a stored state of a server.
   ///
   /// - Throws: `MalformedMessage` if the bytes are not a state.
   package init(stored bytes: UnsafeRawBufferPointer, limits: Limits) throws(MalformedMessage) {
@@ -69,7 +70,7 @@ extension RecordState {
 }
 
 extension JSONWriter {
-  /// Writes a kept state as on the wire, without reading its values.
+  /// Writes a stored state as on the wire, without reading the values.
   ///
   /// - Throws: `MalformedMessage` if the bytes are not a state; the output is then useless.
   package mutating func state(stored bytes: UnsafeRawBufferPointer) throws(MalformedMessage) {
@@ -113,7 +114,7 @@ extension JSONWriter {
 private struct StoredWrite {
   let kind: OperationKind
   let key: WriteKey
-  /// Its columns as JSON; empty for a delete.
+  /// The columns as JSON; empty for a delete.
   let data: UnsafeRawBufferPointer
 }
 
@@ -178,7 +179,7 @@ private struct StoredWrites {
     return StoredWrite(kind: kind, key: key, data: UnsafeRawBufferPointer(rebasing: data))
   }
 
-  /// Reads an integer that is not negative.
+  /// Reads a non-negative integer.
   private mutating func integer() throws(MalformedMessage) -> Int64 {
     var value: UInt64 = 0
     for shift in stride(from: 0, to: 63, by: 7) {

@@ -1,4 +1,4 @@
-// The parts of an operation that only some policies know: increments and originals (SPEC.md §4).
+// The parts of an operation for some policies only: increments and originals (SPEC.md §4).
 
 extension SyncOperation {
   /// Returns the former value of `column` in the author's row; `nil` if the operation does not
@@ -7,7 +7,7 @@ extension SyncOperation {
     originals.isEmpty ? nil : originals.first { $0.name == column }?.value
   }
 
-  /// Bytes of all values that it carries.
+  /// Bytes of all values in it.
   package var valueBytes: Int {
     originals.reduce(columns.reduce(0) { $0 + $1.value.byteCount }) { $0 + $1.value.byteCount }
   }
@@ -32,7 +32,7 @@ extension SyncOperation {
 }
 
 extension JSONWriter {
-  /// Writes the names of the columns that an operation adds to, sorted.
+  /// Writes the names of an operation's increment columns, sorted.
   package mutating func increments(_ names: Set<Name>) {
     array(of: names.sorted())
   }

@@ -1,7 +1,7 @@
 // The form of a value in JSON (SPEC.md §3): text as a string; an integer within ±(2^53 − 1) as a
 // number without point or exponent, others as {"int": "…"}; a real with a fraction as a number,
-// others as {"real": "…"}; a blob as {"blob": base64}. So every value survives JSON readers that
-// know only doubles, and integer 1 stays apart from real 1.0.
+// others as {"real": "…"}; a blob as {"blob": base64}. So every value survives JSON readers with
+// doubles only, and integer 1 stays apart from real 1.0.
 
 import FerryPlatform
 
@@ -57,7 +57,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// Reads one value, within the limit on its size.
+  /// Reads one value, within the limit on the size.
   package mutating func value(limits: Limits) throws(MalformedMessage) -> Value {
     switch try peek() {
     case 0x22:

@@ -1,6 +1,5 @@
-/// The epoch of a space's history, drawn when the space is created. A space that is created again
-/// has another epoch, and refuses cursors of the former one. It has sixteen hexadecimal digits on
-/// the wire.
+/// The epoch of a space's history, drawn when the space is created. A recreated space has another
+/// epoch, and refuses cursors of the former one. It has sixteen hexadecimal digits on the wire.
 public struct Epoch: Hashable, Sendable, CustomStringConvertible {
   /// A random number.
   public let value: UInt64
@@ -23,11 +22,11 @@ public struct Epoch: Hashable, Sendable, CustomStringConvertible {
 public struct PacketReceipt: Sendable, Equatable {
   /// The result of the packet as a whole.
   public enum Status: String, Sendable {
-    /// Its operations are in the history now.
+    /// All operations are in the history now.
     case applied
     /// They were in it already; nothing changed.
     case duplicate
-    /// It waits for a packet that it depends on, or for the rest of its transaction.
+    /// It waits for an earlier packet, or for the rest of its transaction.
     case buffered
   }
 
@@ -35,7 +34,7 @@ public struct PacketReceipt: Sendable, Equatable {
   public let tail: OperationID
   /// The result of the packet as a whole.
   public let status: Status
-  /// The places that its operations took, in order and without a gap; `nil` if it is buffered.
+  /// The places of the operations, in order and without a gap; `nil` for a buffered packet.
   public let sequences: ClosedRange<SequenceNumber>?
   /// The result of each operation, in the packet's order; empty if it is buffered.
   public let outcomes: [Outcome]
@@ -44,11 +43,11 @@ public struct PacketReceipt: Sendable, Equatable {
   public var historyHashBefore: UInt64?
   /// The history hash after the packet's last operation; `nil` as ``historyHashBefore`` is.
   public var historyHash: UInt64?
-  /// The timeline that the packet was applied on; `nil` as ``historyHashBefore`` is, and of a
-  /// server that keeps none.
+  /// The timeline on which the packet was applied; `nil` like ``historyHashBefore``, and from a
+  /// server without timelines.
   public var timeline: Timeline?
 
-  /// Creates a receipt from its parts.
+  /// Creates a receipt from the given parts.
   public init(
     tail: OperationID, status: Status, sequences: ClosedRange<SequenceNumber>? = nil,
     outcomes: [Outcome] = [], historyHashBefore: UInt64? = nil, historyHash: UInt64? = nil,
@@ -66,9 +65,9 @@ public struct PacketReceipt: Sendable, Equatable {
 
 /// The answer to `POST …/packets`.
 public struct PacketAnswer: Sendable, Equatable {
-  /// For the packet that was sent.
+  /// The receipt for the sent packet.
   public var receipt: PacketReceipt
-  /// The receipts of packets of the same device that had waited for this one.
+  /// The receipts of packets of the same device behind this one in the buffer.
   public var released: [PacketReceipt]
   /// The space's epoch.
   public var epoch: Epoch
@@ -77,7 +76,7 @@ public struct PacketAnswer: Sendable, Equatable {
   /// The server's wall clock, milliseconds since 1970.
   public var serverTime: Int64
 
-  /// Creates an answer from its parts.
+  /// Creates an answer from the given parts.
   public init(
     receipt: PacketReceipt, released: [PacketReceipt] = [], epoch: Epoch, head: SequenceNumber,
     serverTime: Int64
@@ -90,12 +89,12 @@ public struct PacketAnswer: Sendable, Equatable {
   }
 }
 
-/// One entry of a pull list: the parts of one record that a device lacks.
+/// One entry of a pull list: the parts of one record missing on a device.
 package struct Change: Sendable, Equatable {
   package var sequence: SequenceNumber
   package var key: RecordKey
-  /// Only the parts that changed after the pull's cursor. With an insert: the whole record. With
-  /// a delete: it is gone.
+  /// Only the parts changed after the pull's cursor. With an insert: the whole record. With a
+  /// delete: it is gone.
   package var state: RecordState
 
   package init(sequence: SequenceNumber, key: RecordKey, state: RecordState) {
@@ -105,23 +104,23 @@ package struct Change: Sendable, Equatable {
   }
 }
 
-/// All of a page but its changes, which a client reads one by one.
+/// All of a page but the changes, which a client reads one by one.
 package struct PageHead: Sendable, Equatable {
   package var epoch: Epoch
   package var head: SequenceNumber
   /// The cursor for the request of the next page, or to keep if there is none.
   package var cursor: Cursor
-  /// Whether the list goes on: nothing of it may be shown before it has ended.
+  /// True if the list goes on: nothing of it may be shown before it has ended.
   package var more: Bool
-  /// The last operation of this device that is in the history.
+  /// The last operation of this device in the history.
   package var appliedTail: OperationID?
   /// The server's wall clock, milliseconds since 1970.
   package var serverTime: Int64
-  /// How many changes the page holds.
+  /// The number of changes in the page.
   package var count: Int
   /// The asking device's name, as the server has it; `nil` if it has none.
   package var deviceName: DeviceName?
-  /// How often names of the space's devices have changed: a device that has seen this number knows
+  /// The number of name changes of the space's devices: a device that has seen this number knows
   /// the names.
   package var nameChanges: SequenceNumber
 
@@ -141,7 +140,7 @@ package struct PageHead: Sendable, Equatable {
   }
 }
 
-/// The permissions of a token in its space.
+/// The permissions of a token in a space.
 public enum Role: String, Sendable, CaseIterable, Comparable {
   case reader
   case writer
@@ -162,16 +161,16 @@ public enum Role: String, Sendable, CaseIterable, Comparable {
 public struct SpaceInfo: Sendable, Equatable {
   /// The space asked for.
   public var space: SpaceName
-  /// Its epoch.
+  /// The epoch.
   public var epoch: Epoch
-  /// Its newest sequence.
+  /// The newest sequence.
   public var head: SequenceNumber
   /// The caller's role.
   public var role: Role
   /// The server's wall clock, milliseconds since 1970.
   public var serverTime: Int64
 
-  /// Creates the info from its parts.
+  /// Creates the info from the given parts.
   public init(
     space: SpaceName, epoch: Epoch, head: SequenceNumber, role: Role, serverTime: Int64
   ) {

@@ -1,20 +1,20 @@
-/// The effect of a batch operation, and the predicate for its records (SPEC.md §14). The server
+/// The effect of a batch operation, and the predicate for the records (SPEC.md §14). The server
 /// evaluates it at the operation's place in the order, also for records that its author never saw.
 public struct Batch: Sendable, Equatable {
-  /// The effect on each record that matches.
+  /// The effect on each matching record.
   public enum Effect: String, Sendable, CaseIterable {
-    /// Its columns are set to the operation's.
+    /// Sets the columns to the operation's values.
     case set
     /// It is deleted.
     case delete
   }
 
-  /// The effect on each record that matches.
+  /// The effect on each matching record.
   public var effect: Effect
-  /// The condition that selects the records of the operation's table.
+  /// The condition for the records of the operation's table.
   public var predicate: RecordPredicate
 
-  /// Creates a batch from its parts.
+  /// Creates a batch from the given parts.
   public init(_ effect: Effect, where predicate: RecordPredicate) {
     self.effect = effect
     self.predicate = predicate
@@ -22,8 +22,7 @@ public struct Batch: Sendable, Equatable {
 }
 
 extension SyncOperation {
-  /// Creates a batch operation: sets `columns` of each record of `table` that matches, or deletes
-  /// it.
+  /// Creates a batch operation: sets `columns` of each matching record of `table`, or deletes it.
   ///
   /// - Parameter columns: One at least to set; none to delete.
   public init(
@@ -36,7 +35,7 @@ extension SyncOperation {
     self.batch = batch
   }
 
-  /// Returns the effect of a batch on one record that matches: an update or a delete as any other.
+  /// Returns the effect of a batch on one matching record: an ordinary update or delete.
   package func effect(on record: Name, id: OperationID, of batch: Batch) -> SyncOperation {
     SyncOperation(
       id: id, key: RecordKey(table: key.table, record: record),

@@ -3,22 +3,22 @@ import FerryPlatform
 /// The progress of a device, which is opaque to clients: they keep it and send it again (SPEC.md
 /// §5).
 public struct Cursor: Hashable, Sendable, CustomStringConvertible {
-  /// An operation and its place in the space's order. A server that was restored from a backup
-  /// has another operation in that place, or none.
+  /// An operation and the place in the space's order. A server restored from a backup has another
+  /// operation in this place, or none.
   public struct Anchor: Hashable, Sendable {
     /// The space's newest sequence when the anchor was issued.
     public let head: SequenceNumber
-    /// The operation at that sequence.
+    /// The operation at this sequence.
     public let operation: OperationID
-    /// The history hash after it. A device may upload an operation again, so that it comes to its
-    /// old place behind other operations than before. `nil` if only the place matters: a cursor does
-    /// not contain such an anchor.
+    /// The history hash after it. After another upload, an operation may come to its old place
+    /// behind other operations than before. `nil` if only the place matters: a cursor does not
+    /// contain such an anchor.
     public let historyHash: UInt64?
     /// The timeline of the history when the anchor was issued. `nil` if the server keeps no
     /// timelines, or the history has none yet.
     public let timeline: Timeline?
 
-    /// Creates an anchor from its parts. A timeline is kept only beside a history hash.
+    /// Creates an anchor from the given parts. A timeline is kept only beside a history hash.
     public init(
       head: SequenceNumber, operation: OperationID, historyHash: UInt64? = nil,
       timeline: Timeline? = nil
@@ -30,17 +30,17 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The epoch of its history.
+  /// The epoch of the history.
   public let epoch: Epoch
   /// Everything up to here is applied.
   public let applied: SequenceNumber
   /// Everything up to here has been received; past `applied` while a pull list of several
   /// pages is under way.
   public let received: SequenceNumber
-  /// The newest point of the history that was reported to the device, by which the server
-  /// recognises its history; `nil` if there is none yet.
+  /// The newest point of the history reported to the device. By it, the server recognises its
+  /// history; `nil` if there is none yet.
   public let anchor: Anchor?
-  /// Within a list from the start: the head when its first page was read.
+  /// Within a list from the start: the head when the first page was read.
   public let began: SequenceNumber?
 
   /// Creates a cursor at a checkpoint, or within a pull list. `began` is kept only beside an

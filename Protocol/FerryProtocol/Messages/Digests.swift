@@ -4,14 +4,14 @@ package struct DigestQuery: Sendable, Equatable {
   /// Nodes in one request.
   package static let nodesMax = 256
 
-  /// The device's progress. The answer is right for every record that did not change after it.
+  /// The device's progress. The answer is right for every record without later changes.
   package var cursor: Cursor
   /// `nil` asks for all tables.
   package var table: Name?
   /// Nodes of the table's tree, ``nodesMax`` at most.
   package var nodes: [DigestNode]
-  /// The name after which a list continues: of a table, or of a record of the first node, which is a
-  /// leaf then.
+  /// The name after which a list continues: of a table, or of a record of the first node, which is
+  /// a leaf then.
   package var after: Name?
 
   package init(
@@ -46,7 +46,7 @@ package enum NodeDigests: Sendable, Equatable {
 package struct DigestAnswer: Sendable, Equatable {
   package struct TableDigest: Sendable, Equatable {
     package let table: Name
-    /// Records that exist.
+    /// Existing records.
     package let records: Int
     package let digest: Digest
 
@@ -70,7 +70,7 @@ package struct DigestAnswer: Sendable, Equatable {
   package enum Content: Sendable, Equatable {
     /// The sums do not reach the cursor yet: ask again.
     case behind
-    /// Tables that have records, by name's bytes.
+    /// Tables with records, by name's bytes.
     case tables([TableDigest])
     /// In the order of the request; the last ones may be left out, never the first.
     case nodes([Node])
@@ -81,7 +81,7 @@ package struct DigestAnswer: Sendable, Equatable {
   /// The sequence up to which the sums hold every change.
   package var folded: SequenceNumber
   package var content: Content
-  /// Whether the tables continue after the last one, or the records of the last node.
+  /// True if the tables continue after the last one, or the records of the last node.
   package var more: Bool
 
   package init(

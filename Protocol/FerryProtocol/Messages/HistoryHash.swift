@@ -6,18 +6,18 @@
 /// operations with a chosen hash.
 package enum HistoryHash {
   /// The hash of a history without operations. If a space's operations are older than history
-  /// hashes, its hash begins with this, too.
+  /// hashes, the hash begins with this, too.
   package static let empty: UInt64 = 0
 
   /// Returns the history hash after one more operation.
   ///
   /// There are four words: both halves of the identifier, the stamp and the base. For each, the
   /// hash is advanced by the golden ratio and mixed (SplitMix64: Steele, Lea and Flood, 2014). For
-  /// a given operation this is a bijection: hashes that differ still differ after it.
+  /// a given operation this is a bijection: different hashes still differ after it.
   ///
   /// - Parameters:
-  ///   - time: The time under which the operation entered the space, clamped.
-  ///   - base: The newest sequence that its author had seen.
+  ///   - time: The time of the operation on entry into the space, clamped.
+  ///   - base: The newest sequence that the author had seen.
   @inline(__always)
   package static func appending(
     _ operation: OperationID, at time: HybridTimestamp, base: SequenceNumber, to hash: UInt64

@@ -1,8 +1,8 @@
-/// A device and its name (SPEC.md §30).
+/// A device with a name (SPEC.md §30).
 package struct NamedDevice: Sendable, Equatable {
   /// The device.
   package var device: DeviceID
-  /// Its name; `nil` if it has none.
+  /// The name; `nil` if the device has none.
   package var name: DeviceName?
 
   /// Creates a pair.
@@ -29,7 +29,7 @@ package struct DevicesRequest: Sendable, Equatable {
   package init(devices: [DeviceID]) { self.devices = devices }
 }
 
-/// The answer to a request for names: the devices among the requested ones that have a name.
+/// The answer to a request for names: the requested devices with a name.
 package struct DevicesAnswer: Sendable, Equatable {
   /// Devices with names, in the requested order.
   package var devices: [NamedDevice]

@@ -1,16 +1,16 @@
-/// A message to a device that values of its own lost: against its own operation, or later against
-/// another device's (SPEC.md §15).
+/// A message to a device about its lost values: against its own operation, or later against another
+/// device's (SPEC.md §15).
 public struct Notice: Sendable, Equatable {
-  /// The place of the operation that decided, in the space's order.
+  /// The place of the deciding operation, in the space's order.
   public let sequence: SequenceNumber
-  /// The operation that decided: the device's own if that lost itself.
+  /// The deciding operation: the device's own if it lost itself.
   public let operation: OperationID
   /// The record with the values.
   public let key: RecordKey
   /// The lost values of the device, in the order of the operation's outcome.
   public let conflicts: [Conflict]
 
-  /// Creates a notice from its parts.
+  /// Creates a notice from the given parts.
   public init(
     sequence: SequenceNumber, operation: OperationID, key: RecordKey, conflicts: [Conflict]
   ) {

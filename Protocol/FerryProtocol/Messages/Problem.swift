@@ -8,7 +8,8 @@ public enum ProblemAction: String, Sendable {
   case resynchronise
 }
 
-/// Stable codes of wire errors. New ones may come; an unknown one is read by its HTTP status.
+/// Stable codes of wire errors. New ones may come; the HTTP status gives the meaning of an unknown
+/// one.
 public enum ProblemCode: String, Sendable, CaseIterable {
   case malformedMessage = "malformed_message"
   case limitExceeded = "limit_exceeded"
@@ -123,16 +124,15 @@ public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
   public let code: ProblemCode
   /// The detail of this occurrence, for users.
   public let detail: String
-  /// The operations that can never be applied, in their order; of ``ProblemCode/operationRefused``
-  /// only.
+  /// The operations that can never be applied, in order; of ``ProblemCode/operationRefused`` only.
   public let refusals: [Refusal]
-  /// The first records that exist and do not fit a new schema, by table and identifier; of
+  /// The first existing records that do not fit a new schema, by table and identifier; of
   /// ``ProblemCode/schemaConflict`` only.
   public let violations: [SchemaViolation]
-  /// How many such records there are, named or not; no fewer than ``violations``.
+  /// The number of all such records, named or not; no fewer than ``violations``.
   public let violationCount: Int
 
-  /// Creates a problem from its parts.
+  /// Creates a problem from the given parts.
   public init(
     _ code: ProblemCode, _ detail: String, refusals: [Refusal] = [],
     violations: [SchemaViolation] = [], violationCount: Int = 0

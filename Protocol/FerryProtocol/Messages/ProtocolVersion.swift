@@ -1,9 +1,8 @@
-/// The version of the protocol that a client speaks. Each request states it, so that a space may
-/// require a minimum.
+/// The protocol version of a client. Each request states it, so a space may require a minimum.
 public enum ProtocolVersion {
-  /// The version of SPEC.md that this code speaks.
+  /// The version of SPEC.md for this code.
   public static let current = 1
 
-  /// The request header that states it, a whole number from 1 up. Without it: 1.
+  /// The request header with the version, a whole number from 1 up. Without it: 1.
   package static let header = "Ferry-Protocol"
 }

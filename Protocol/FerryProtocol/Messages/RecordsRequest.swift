@@ -74,8 +74,7 @@ extension JSONReader {
 }
 
 extension Change {
-  /// Returns the answer for a record that is not there: a delete at time 0 by device 0, at sequence
-  /// 0.
+  /// Returns the answer for a missing record: a delete at time 0 by device 0, at sequence 0.
   package static func absent(_ key: RecordKey) -> Change {
     let nobody = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
     return Change(

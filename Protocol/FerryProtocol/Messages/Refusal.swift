@@ -1,17 +1,17 @@
-/// The reason why the server can never apply an operation. Codes are stable; a client keeps a new
-/// one that it does not know.
+/// The reason why the server can never apply an operation. Codes are stable; a client keeps a new,
+/// unknown one.
 public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
   /// The code on the wire.
   public let rawValue: String
 
-  /// Wraps a code, also one that this version does not know.
+  /// Wraps a code, even if unknown to this version.
   public init(rawValue: String) { self.rawValue = rawValue }
 
   /// The table belongs to the server.
   public static let reservedTable = RefusalCode(rawValue: "reserved_table")
   /// The space's schema lets only a greater role write the table.
   public static let forbiddenTable = RefusalCode(rawValue: "forbidden_table")
-  /// A value is not of its column's type, or a required one is missing.
+  /// A value has another type than the column, or a required one is missing.
   public static let schemaViolation = RefusalCode(rawValue: "schema_violation")
   /// Another record holds the values of a unique key.
   public static let uniqueTaken = RefusalCode(rawValue: "unique_taken")
@@ -35,10 +35,9 @@ public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringCon
   public var description: String { rawValue }
 }
 
-/// One operation that can never be applied as it is, and why (SPEC.md §12).
+/// One operation that can never be applied as it is, and the reason (SPEC.md §12).
 public struct Refusal: Sendable, Equatable {
-  /// The operation; it is in the packet that was refused, or in an earlier part of its
-  /// transaction.
+  /// The operation; it is in the refused packet, or in an earlier part of the transaction.
   public let operation: OperationID
   /// The stable code.
   public let code: RefusalCode
@@ -48,10 +47,10 @@ public struct Refusal: Sendable, Equatable {
   public let table: Name
   /// The operation's record.
   public let record: Name
-  /// The record that holds the unique key; `nil` for other codes.
+  /// The record with the unique key; `nil` for other codes.
   public let holder: Name?
 
-  /// Creates a refusal from its parts.
+  /// Creates a refusal from the given parts.
   public init(
     operation: OperationID, code: RefusalCode, detail: String, table: Name, record: Name,
     holder: Name? = nil

@@ -1,4 +1,4 @@
-/// A record that exists and that a new schema does not allow (SPEC.md §11).
+/// An existing record that a new schema does not allow (SPEC.md §11).
 public struct SchemaViolation: Sendable, Equatable {
   /// The record's table.
   public let table: Name
@@ -6,10 +6,10 @@ public struct SchemaViolation: Sendable, Equatable {
   public let record: Name
   /// The fault, for users.
   public let detail: String
-  /// The record that has the same values of a new unique key; `nil` if none has.
+  /// The record with the same values of a new unique key; `nil` if there is none.
   public let holder: Name?
 
-  /// Creates a violation from its parts.
+  /// Creates a violation from the given parts.
   public init(table: Name, record: Name, detail: String, holder: Name? = nil) {
     self.table = table
     self.record = record

@@ -1,4 +1,4 @@
-/// The kind of an operation's effect on its record (SPEC.md §4).
+/// The kind of an operation's effect on the record (SPEC.md §4).
 public enum OperationKind: String, Sendable, CaseIterable {
   case insert
   case update
@@ -11,12 +11,12 @@ public enum OperationKind: String, Sendable, CaseIterable {
 /// One change by a user to one record, in the six parts of SPEC.md §4. The data is separate from
 /// the operation and never SQL text.
 ///
-/// The sixth part, the operation it depends on, is the one before it in its packet; the first
+/// The sixth part, the operation it depends on, is the one before it in the packet; the first
 /// operation depends on the packet's ``Packet/dependency``.
 public struct SyncOperation: Sendable, Equatable {
-  /// Its own identifier, given when the user's data was written.
+  /// The identifier of the operation, assigned when the user's data was written.
   public var id: OperationID
-  /// The record it changes. A batch names its table alone: the record is empty.
+  /// The record it changes. A batch names the table alone: the record is empty.
   public var key: RecordKey
   /// Insert, update, delete or batch.
   public var kind: OperationKind
@@ -24,12 +24,12 @@ public struct SyncOperation: Sendable, Equatable {
   public var time: HybridTimestamp
   /// The columns written; empty for a delete.
   public var columns: [Column]
-  /// The newest change its author had seen: later changes in the space are concurrent with it.
+  /// The newest change the author had seen: later changes in the space are concurrent with it.
   public var base: SequenceNumber
   private var box: RareBox?
 
-  /// The times of columns that were written before ``time``. Operations on one record are merged
-  /// before they are sent, and each column keeps its own time.
+  /// The times of columns written before ``time``. Operations on one record are merged before they
+  /// are sent, and each column keeps a separate time.
   public var columnTimes: [Name: HybridTimestamp] {
     get { rare?.columnTimes ?? [:] }
     set { change { $0.columnTimes = newValue } }
@@ -39,7 +39,7 @@ public struct SyncOperation: Sendable, Equatable {
     get { rare?.increments ?? [] }
     set { change { $0.increments = newValue } }
   }
-  /// The former values in the author's row, for columns of an update that are merged as text.
+  /// The former values in the author's row, for the text-merge columns of an update.
   public var originals: [Column] {
     get { rare?.originals ?? [] }
     set { change { $0.originals = newValue } }
@@ -50,7 +50,7 @@ public struct SyncOperation: Sendable, Equatable {
     set { change { $0.batch = newValue } }
   }
 
-  /// Creates an operation from its parts.
+  /// Creates an operation from the given parts.
   public init(
     id: OperationID, key: RecordKey, kind: OperationKind, time: HybridTimestamp,
     columns: [Column] = [], columnTimes: [Name: HybridTimestamp] = [:],
@@ -74,7 +74,7 @@ public struct SyncOperation: Sendable, Equatable {
     box = parts.isEmpty ? nil : .parts(parts)
   }
 
-  /// Whether all columns were written at ``time``.
+  /// True if all columns were written at ``time``.
   package var hasOneTime: Bool { box == nil || columnTimes.isEmpty }
 
   /// Returns the time at which `column` was written.
@@ -100,20 +100,20 @@ extension SyncOperation {
   private indirect enum RareBox: Sendable, Equatable { case parts(Rare) }
 }
 
-/// Operations of one device that the server applies whole, exactly once and in the order of the
+/// Operations of one device, applied by the server whole, exactly once and in the order of the
 /// device's chain (SPEC.md §4).
 public struct Packet: Sendable, Equatable {
-  /// The device that made it.
+  /// The author device.
   public var device: DeviceID
   /// The last operation of the device's previous packet; `nil` for the first packet.
   public var dependency: OperationID?
-  /// Whether the transaction that its last operation belongs to goes on in the next packet.
-  /// Such packets are kept until the last part is there, and are applied together.
+  /// True if the transaction of the last operation goes on in the next packet. Such packets are
+  /// kept until the last part is there, and are applied together.
   public var continues: Bool
   /// One at least, ``Limits/operationsPerPacket`` at most.
   public var operations: [SyncOperation]
 
-  /// Creates a packet from its parts.
+  /// Creates a packet from the given parts.
   public init(
     device: DeviceID, dependency: OperationID?, operations: [SyncOperation], continues: Bool = false
   ) {
@@ -123,6 +123,6 @@ public struct Packet: Sendable, Equatable {
     self.continues = continues
   }
 
-  /// The operation that the next packet depends on. A packet holds one operation at least.
+  /// The last operation, on which the next packet depends. A packet holds one operation at least.
   public var tail: OperationID? { operations.last?.id }
 }

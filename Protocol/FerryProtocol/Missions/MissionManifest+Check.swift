@@ -3,10 +3,10 @@ import FerryPlatform
 extension MissionManifest {
   /// Returns the reason why this cannot be published or downloaded, or `nil` if it can.
   ///
-  /// Every file system takes its paths, and no two of them are the same. Sizes and chunks fit each
+  /// Every file system takes all paths, and no two of them are the same. Sizes and chunks fit each
   /// other, and items depend on items of the same mission and never in a circle.
   public func fault(limits: MissionLimits = .standard) -> String? {
-    // A mission's name is its folder's, too.
+    // A mission's name is the name of the folder, too.
     if let fault = MissionPath.fault(in: id.value) { return "the mission's name: \(fault)" }
     if !(1...Limits.sequenceMax ~= version) { return "a version is a number from 1 to 2^62" }
     if !limits.priority.contains(priority) {
@@ -107,7 +107,7 @@ extension MissionManifest {
           : "paths “\(other)” and “\(item.path)” differ in case only"
       }
     }
-    // A folder that differs from another in case only is two folders here and one there.
+    // Two folders with names different in case only are two folders here and one there.
     var folders: [String: Substring] = [:]
     for item in items {
       var rest = item.path[...]
@@ -123,7 +123,7 @@ extension MissionManifest {
     return nil
   }
 
-  /// Returns the fault of an item that depends on a missing item, or through others on itself.
+  /// Returns the fault of an item with a dependency on a missing item, or through others on itself.
   private func faultInOrder() -> String? {
     guard items.contains(where: { !$0.after.isEmpty }) else { return nil }
     var places: [String: Int] = [:]

@@ -1,7 +1,7 @@
 import FerryPlatform
 
 extension MissionManifest {
-  /// Returns the document in its canonical form: equal manifests give equal bytes.
+  /// Returns the document in canonical form: equal manifests give equal bytes.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + items.count * 200)
     json.object { json in
@@ -22,8 +22,8 @@ extension MissionManifest {
     return json.finish()
   }
 
-  /// Reads a document and checks it whole, as ``fault(limits:)`` does. Members that this version
-  /// does not know are passed over; another `format` is refused.
+  /// Reads a document and checks it whole, as ``fault(limits:)`` does. Skips unknown members;
+  /// another `format` is refused.
   package init(
     decoding bytes: [UInt8], limits: MissionLimits = .standard
   ) throws(MalformedMessage) {
@@ -156,7 +156,7 @@ extension JSONReader {
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "path": path = try reader.string()
-      // A kind that this version does not know is a file like any other.
+      // An unknown kind is a file like any other.
       case "kind": kind = MissionItemKind(rawValue: try reader.string()) ?? .file
       case "mediaType": mediaType = try reader.string()
       case "size": size = try reader.integer()

@@ -1,4 +1,4 @@
-/// The name of a mission in its space: 1 to 128 characters of `A–Z a–z 0–9 . _ -`, the first one a
+/// The name of a mission in a space: 1 to 128 characters of `A–Z a–z 0–9 . _ -`, the first one a
 /// letter or digit.
 public struct MissionID: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// The name as in a URL, and as the catalogue's record identifier.
@@ -33,7 +33,7 @@ public enum MissionItemKind: String, Sendable, CaseIterable {
 
 /// One file of a mission.
 public struct MissionItem: Sendable, Equatable {
-  /// The path of the file in the bundle, and its name in the mission; see ``MissionPath``.
+  /// The path of the file in the bundle, and the item's name in the mission; see ``MissionPath``.
   public var path: String
   public var kind: MissionItemKind
   /// RFC 6838, such as `video/mp4`.
@@ -48,9 +48,9 @@ public struct MissionItem: Sendable, Equatable {
   /// The address of the content for apps: image and request caches answer it. If the server does
   /// not have the content, it is fetched from there.
   public var url: String?
-  /// Whether the server has the content, as `/v1/blobs/{sha256}`.
+  /// True if the server has the content, as `/v1/blobs/{sha256}`.
   public var isHosted: Bool
-  /// Paths of items that come first.
+  /// Paths of items before this one.
   public var after: [String]
 
   public init(
@@ -70,7 +70,7 @@ public struct MissionItem: Sendable, Equatable {
   }
 }
 
-/// The content of a mission: a separate document, named by its SHA-256 and signed (SPEC.md §19).
+/// The content of a mission: a separate document, named by SHA-256 and signed (SPEC.md §19).
 public struct MissionManifest: Sendable, Equatable {
   /// The default size of a chunk, in bytes.
   public static let chunkSizeDefault: Int64 = 4 << 20
@@ -83,7 +83,7 @@ public struct MissionManifest: Sendable, Equatable {
   public var summary: String
   /// Missions with a higher one come first.
   public var priority: Int64
-  /// Missions that come first.
+  /// Missions before this one.
   public var after: [MissionID]
   /// Bytes of a chunk: a power of two from 64 KiB to 64 MiB.
   public var chunkSize: Int64
@@ -118,7 +118,7 @@ public struct MissionManifest: Sendable, Equatable {
     }
   }
 
-  /// Returns the signed bytes: the document's own bytes behind a line that names the purpose. So a
+  /// Returns the signed bytes: the document's own bytes behind a line with the purpose. So a
   /// signature over other data can never pass for one over a manifest.
   package static func signedMessage(_ document: [UInt8]) -> [UInt8] {
     Array("ferry mission manifest 1\n".utf8) + document
@@ -147,7 +147,7 @@ public struct MissionLimits: Sendable, Equatable {
   public var urlBytes = 4 << 10
   /// Priorities, of which a higher one comes first.
   public var priority: ClosedRange<Int64> = -1_000_000...1_000_000
-  /// Missions or items that one waits for.
+  /// Missions or items to wait for.
   public var after = 1_000
 
   public init() {}

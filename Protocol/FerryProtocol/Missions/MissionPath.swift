@@ -1,7 +1,7 @@
 import FerryPlatform
 
-/// The rule for paths of items in a bundle. It is strict enough for every file system that a device
-/// may have: nothing in a manifest can leave the store or overwrite another item.
+/// The rule for paths of items in a bundle. It is strict enough for every possible file system of a
+/// device: nothing in a manifest can leave the store or overwrite another item.
 public enum MissionPath {
   /// Bytes of a whole path.
   public static let bytesMax = 1_024
@@ -12,7 +12,7 @@ public enum MissionPath {
 
   /// Returns the reason why `path` cannot be an item's, or `nil` if it can.
   ///
-  /// A path is relative, with `/` between its names. A name
+  /// A path is relative, with `/` between the names. A name
   ///
   /// - is neither empty nor `.` nor `..`, and does not end in a dot or blank;
   /// - holds no control character, and none that turns the direction of text (a name could pass for

@@ -16,7 +16,7 @@ extension MissionRecord {
 
   /// Returns a list as `GET …/missions` answers it.
   ///
-  /// - Parameter next: The place at which the list continues; `nil` at its end.
+  /// - Parameter next: The place at which the list continues; `nil` at the end.
   package static func encodedList(_ records: [MissionRecord], next: MissionID?) -> [UInt8] {
     var json = JSONWriter(capacity: 64 + records.count * 512)
     json.object { json in
@@ -49,7 +49,7 @@ extension MissionRecord {
 }
 
 extension JSONReader {
-  /// Reads the place at which a list continues, a mission; null at its end.
+  /// Reads the place at which a list continues, a mission; null at the end.
   mutating func nextMission() throws(MalformedMessage) -> MissionID? {
     if try null() { return nil }
     guard let mission = MissionID(try string()) else {

@@ -1,8 +1,7 @@
 import FerryPlatform
 
 /// A mission as the catalogue has it: a record of the reserved table `ferry_missions`, which
-/// devices get with their pull lists (SPEC.md §19). A mission that was retracted is a record that
-/// was deleted.
+/// devices get with their pull lists (SPEC.md §19). A retracted mission is a deleted record.
 public struct MissionRecord: Sendable, Equatable {
   /// The reserved table; a record's identifier is the mission's.
   public static let table: Name = "ferry_missions"
@@ -15,12 +14,12 @@ public struct MissionRecord: Sendable, Equatable {
   public var items: Int64
   public var size: Int64
   public var priority: Int64
-  /// Missions that come first.
+  /// Missions before this one.
   public var after: [MissionID]
   /// The SHA-256 of the manifest's document, which is a blob like any other, and its bytes.
   public var manifest: ContentHash
   public var manifestSize: Int64
-  /// Ed25519 (RFC 8032) over the manifest's bytes behind a line that names the purpose (SPEC.md §21).
+  /// Ed25519 (RFC 8032) over the manifest's bytes behind a line with the purpose (SPEC.md §21).
   public var signature: [UInt8]
   /// The signer's public key, 32 bytes.
   public var signer: [UInt8]
@@ -65,7 +64,7 @@ public struct MissionRecord: Sendable, Equatable {
     return (columns + bundle.columns).sortedByBytes()
   }
 
-  /// Reads a record; `nil` unless every column that a device needs is there and of its type.
+  /// Reads a record; `nil` unless every column needed by a device is there and has the right type.
   package init?(id: String, value: (Name) -> Value?) {
     func integer(_ name: Name) -> Int64? {
       if case .integer(let number)? = value(name) { number } else { nil }
@@ -95,7 +94,7 @@ public struct MissionRecord: Sendable, Equatable {
     priority = integer("priority") ?? 0
     after = (text("after") ?? "").words().compactMap { MissionID(String($0)) }
     publishedAt = min(max(0, integer("publishedAt") ?? 0), Limits.wallTimeMax)
-    // The name says whether it is a bundle, too: a record that contradicts its name is none.
+    // The name, too, shows a bundle: a record in contradiction to its name is none.
     bundle = BundleID(mission: id) == nil ? nil : BundleListing(value: value)
   }
 

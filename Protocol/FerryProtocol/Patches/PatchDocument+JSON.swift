@@ -1,5 +1,5 @@
 extension PatchDocument {
-  /// Returns the document in its canonical form: equal patches give equal bytes.
+  /// Returns the document in canonical form: equal patches give equal bytes.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + script.utf8.count)
     json.object { json in
@@ -19,8 +19,7 @@ extension PatchDocument {
 
   /// Reads a document and checks it whole, as ``fault(limits:)`` does.
   ///
-  /// A member that this version does not know is refused, as another `format` is: it might limit
-  /// the patch further.
+  /// An unknown member is refused, like another `format`: it might limit the patch further.
   package init(
     decoding bytes: [UInt8], limits: PatchDocumentLimits = .standard
   ) throws(MalformedMessage) {

@@ -1,20 +1,20 @@
-/// A patch as its author signs it: a script that replaces one behaviour of an app until the app's
-/// next release (SPEC.md §34).
+/// A patch in the form signed by the author: a script that replaces one behaviour of an app until
+/// the app's next release (SPEC.md §34).
 package struct PatchDocument: Sendable, Equatable {
-  /// The type in the header of its signature.
+  /// The type in the header of the signature.
   package static let signatureType = "ferry-patch"
 
   /// The app, such as `org.example.shop`.
   package var app: String
-  /// The releases of the app that it applies to, exactly as the app names them.
+  /// The releases of the app for this patch, exactly as the app names them.
   package var appVersions: [String]
-  /// The name that the app registered the behaviour under.
+  /// The name of the behaviour, as registered by the app.
   package var behaviour: String
-  /// Counts up with each patch of the behaviour, so that an older one never replaces a newer one.
+  /// Counts up with each patch of the behaviour, so an older one never replaces a newer one.
   package var sequence: Int64
   /// When it ends, in milliseconds since 1970.
   package var expires: Int64
-  /// The services that the script calls.
+  /// The services called by the script.
   package var services: [String]
   /// The script. It declares a function `patch(input, call)`.
   package var script: String
@@ -56,9 +56,9 @@ package struct PatchDocument: Sendable, Equatable {
 package struct PatchDocumentLimits: Sendable, Equatable {
   /// Bytes of a script.
   package var scriptBytes = 128 << 10
-  /// Versions of the app that a patch applies to.
+  /// Versions of the app for one patch.
   package var appVersions = 32
-  /// Services that a patch calls.
+  /// Services called by a patch.
   package var services = 32
   /// Bytes of a signed patch, with room for the script's escapes and base64.
   package var documentBytes = 1 << 20

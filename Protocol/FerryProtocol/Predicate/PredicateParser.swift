@@ -8,7 +8,7 @@ extension RecordPredicate {
   ///   `true` and `false`; keywords in either case.
   ///
   /// - Parameter key: The name of the table's key column, which denotes the record.
-  /// - Throws: ``RecordPredicateError`` with the expected text and its place.
+  /// - Throws: ``RecordPredicateError`` with the expected text and the place.
   public init(_ text: String, key: Name, limits: Limits = .standard) throws(RecordPredicateError) {
     var parser = PredicateParser(text, key: key)
     self = try parser.predicate()

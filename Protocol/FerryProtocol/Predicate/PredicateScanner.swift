@@ -1,13 +1,13 @@
 import FerryPlatform
 
-/// The reason why a text is not a predicate, and its place.
+/// The reason why a text is not a predicate, and the place.
 public struct RecordPredicateError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The expected text, and the text found.
   public let reason: String
   /// The character at which it was noticed, counted from 1 in Unicode scalars.
   public let position: Int
 
-  /// Creates an error from its parts.
+  /// Creates an error from the given parts.
   public init(reason: String, position: Int) {
     self.reason = reason
     self.position = position
@@ -24,7 +24,7 @@ struct PredicateScanner {
     case word(String, written: String)
     /// A name in double quotes.
     case name(String)
-    /// A value without its sign; an integer is read as its negative, of which there is one more.
+    /// A value without the sign; an integer is read as its negative, of which there is one more.
     case value(Value)
     /// An operator, a bracket, a comma or a sign.
     case mark(String)
@@ -113,8 +113,8 @@ struct PredicateScanner {
     }
   }
 
-  /// Reads a number: an integer if it has neither point nor exponent. One that does not fit 64 bits
-  /// is left to the caller, which knows its sign.
+  /// Reads a number: an integer if it has neither point nor exponent. A number beyond 64 bits is
+  /// left to the caller, which knows the sign.
   private mutating func number() throws(RecordPredicateError) -> Value {
     let start = index
     var isReal = false

@@ -1,5 +1,5 @@
 extension RecordPredicate {
-  /// The highest cost to evaluate it once: its operators, comparisons and values, and the length of
+  /// The highest cost of one evaluation: operators, comparisons and values, and the length of
   /// values, which are compared byte by byte (SPEC.md §14).
   package var cost: Int {
     switch self {
@@ -11,7 +11,7 @@ extension RecordPredicate {
     }
   }
 
-  /// The identifiers of the only records that can match; `nil` if any record can.
+  /// The identifiers of the only possible matches; `nil` if any record can match.
   package var records: [Name]? {
     switch self {
     case .compare(.record, .equal, let value): [value].compactMap(\.recordID)
@@ -28,7 +28,7 @@ extension RecordPredicate {
 }
 
 extension Value {
-  /// Bytes that are compared in about the time of one number.
+  /// Bytes compared in about the time of one number.
   private static let bytesPerStep = 64
 
   fileprivate var cost: Int {

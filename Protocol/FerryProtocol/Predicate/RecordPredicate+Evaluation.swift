@@ -10,7 +10,7 @@ extension RecordPredicate {
     } == true
   }
 
-  /// Returns whether a record of the server's matches. One that does not exist never does.
+  /// Returns `true` if a record of the server's matches. A missing one never does.
   package func matches(record: Name, _ state: RecordState) -> Bool {
     guard state.isAlive else { return false }
     return truth(record: .text(record.text)) { name in
@@ -70,7 +70,7 @@ extension RecordPredicate {
 }
 
 extension PredicateComparison {
-  /// Returns whether it holds for a left side that is less (−1), equal (0) or greater (1).
+  /// Returns `true` if it holds for a left side that is less (−1), equal (0) or greater (1).
   package func holds(_ order: Int) -> Bool {
     switch self {
     case .equal: order == 0

@@ -5,7 +5,7 @@
 // {"key":true} in a column's place stands for the record's identifier.
 
 extension JSONWriter {
-  /// Writes a predicate in its normalised form.
+  /// Writes a predicate in normalised form.
   package mutating func predicate(_ predicate: RecordPredicate) { normalized(predicate.normalized) }
 
   private mutating func normalized(_ predicate: RecordPredicate) {
@@ -48,7 +48,7 @@ extension JSONWriter {
 }
 
 extension JSONReader {
-  /// Returns a predicate within its limits on depth and size.
+  /// Returns a predicate within the limits on depth and size.
   package mutating func predicate(limits: Limits) throws(MalformedMessage) -> RecordPredicate {
     var nodes = limits.predicateNodes
     return try predicate(depth: limits.predicateDepth, &nodes, limits)

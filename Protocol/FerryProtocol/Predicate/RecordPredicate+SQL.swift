@@ -1,5 +1,5 @@
 /// A predicate as SQL, for a device's own table: the text of an expression, and the values to bind
-/// to its question marks in order.
+/// to the question marks in order.
 public struct PredicateSQL: Sendable, Equatable {
   /// An expression for WHERE, with one `?` for each value.
   public let text: String
@@ -8,12 +8,11 @@ public struct PredicateSQL: Sendable, Equatable {
 }
 
 extension RecordPredicate {
-  /// Returns the expression that is true of exactly the rows that the predicate matches.
+  /// Returns the expression that is true of exactly the matching rows.
   ///
-  /// A unary plus removes a column's affinity, and COLLATE its collation
-  /// (https://sqlite.org/datatype3.html §3.2, §7.1): both would change which values are equal.
-  /// Columns are named with their table, since SQLite takes a quoted name that it does not know for
-  /// text.
+  /// A unary plus removes a column's affinity, and COLLATE the collation
+  /// (https://sqlite.org/datatype3.html §3.2, §7.1): both would change the equality of values.
+  /// Columns are named with their table, since SQLite reads an unknown quoted name as text.
   ///
   /// - Parameter key: The table's own key column.
   public func sql(table: Name, key: Name) -> PredicateSQL {
@@ -28,7 +27,7 @@ extension RecordPredicate {
 
   /// Returns the same expression.
   ///
-  /// - Parameter operand: returns the SQL of a column, with its table.
+  /// - Parameter operand: returns the SQL of a column, with the table.
   package func sql(operand: @escaping (PredicateField) -> String) -> PredicateSQL {
     var writer = SQLWriter(place: operand)
     writer.write(normalized)
@@ -67,7 +66,7 @@ private struct SQLWriter {
     "((+\(place(field))) COLLATE BINARY)"
   }
 
-  /// Joins in halves: SQLite's parser bounds the depth of an expression, not its length.
+  /// Joins in halves: SQLite's parser bounds the depth of an expression, not the length.
   private mutating func join(_ parts: ArraySlice<RecordPredicate>, _ word: String) {
     guard parts.count > 1, let first = parts.indices.first else {
       if let only = parts.first { bracketed { $0.write(only) } }

@@ -1,6 +1,5 @@
 extension RecordPredicate {
-  /// Returns the predicate in the words that ``init(_:key:limits:)`` reads: a subset of SQL's
-  /// expressions.
+  /// Returns the predicate in the words for ``init(_:key:limits:)``: a subset of SQL's expressions.
   ///
   /// - Parameter key: The name of the table's key column.
   public func text(key: Name) -> String {
@@ -69,7 +68,7 @@ private struct PredicateWriter {
     case .null: return "null"
     case .integer(let integer): return String(integer)
     case .real(let real):
-      // SQL has no word for infinity; a literal that exceeds a double is infinite.
+      // SQL has no word for infinity; a literal beyond a double is infinite.
       if real.isInfinite { return real < 0 ? "-9e999" : "9e999" }
       return real.description
     case .text(let text): return quoted(literal: text)

@@ -1,5 +1,4 @@
-/// A typed condition on one record, never SQL, that selects the records of a batch operation
-/// (SPEC.md §14).
+/// A typed condition on one record, never SQL, for the records of a batch operation (SPEC.md §14).
 ///
 /// It has the meaning of the same words in SQLite, without column affinity and with collation
 /// BINARY. So every replica gives the same answer, with any declared types of its columns:
@@ -7,7 +6,7 @@
 ///   (https://sqlite.org/nulls.html), and only a true condition matches;
 /// - values of different storage classes are ordered numbers, text, blobs; integers and reals are
 ///   compared exactly, text and blobs by their bytes (https://sqlite.org/datatype3.html §4.1);
-/// - a column that a record does not have is NULL.
+/// - a missing column of a record is NULL.
 public indirect enum RecordPredicate: Sendable, Equatable {
   /// Every record.
   case always
@@ -31,11 +30,11 @@ public indirect enum RecordPredicate: Sendable, Equatable {
 public enum PredicateField: Sendable, Hashable {
   /// A column by name.
   case column(Name)
-  /// The record's identifier, which each replica keeps in its table's own key column.
+  /// The record's identifier, in the key column of each replica's own table.
   case record
 }
 
-/// How a column is compared with a value.
+/// The comparison of a column with a value.
 public enum PredicateComparison: String, Sendable, CaseIterable {
   case equal = "="
   case unequal = "<>"
@@ -72,7 +71,7 @@ extension RecordPredicate {
     return detailFault(limits)
   }
 
-  /// All columns that it names, sorted, each once.
+  /// All named columns, sorted, each once.
   package var columns: [Name] {
     var names = Set<Name>()
     visitFields { if case .column(let name) = $0 { names.insert(name) } }
@@ -104,8 +103,8 @@ extension RecordPredicate {
     return mapped
   }
 
-  /// The same condition with other values, each of which `change` returns for a field, its comparison and
-  /// its value.
+  /// Returns the same condition with other values. `change` returns each of them for a field, the
+  /// comparison and the value.
   package func mapValues(
     _ change: (PredicateField, PredicateComparison, Value) throws -> Value
   ) rethrows -> RecordPredicate {

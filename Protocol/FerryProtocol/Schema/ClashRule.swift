@@ -1,10 +1,10 @@
 /// The rule for a row whose parent another device has deleted meanwhile (SPEC.md §28).
 public enum ClashRule: String, Sendable, CaseIterable {
-  /// The parent comes back with the values that it had.
+  /// The parent comes back with its former values.
   case parentReturns = "parent-returns"
-  /// The row is deleted, too. Its device keeps the row as a conflict.
+  /// The row is deleted, too. The device keeps the row as a conflict.
   case childGoes = "child-goes"
-  /// The parent comes back, and the device that brought it back asks its user.
+  /// The parent comes back, and the device that restored it asks the user.
   case ask
 }
 
@@ -19,7 +19,7 @@ public struct DeclaredClash: Sendable, Equatable {
   /// The rule.
   public var rule: ClashRule
 
-  /// Creates a declaration from its parts.
+  /// Creates a declaration from the given parts.
   public init(_ columns: [Name], _ rule: ClashRule) {
     (self.columns, self.rule) = (columns, rule)
   }

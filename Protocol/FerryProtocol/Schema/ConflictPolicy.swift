@@ -1,4 +1,4 @@
-/// The rule that merges two devices' writes to a column (SPEC.md §6).
+/// The rule to merge two devices' writes to a column (SPEC.md §6).
 public enum ConflictPolicy: String, Sendable, CaseIterable {
   /// The greater stamp stays.
   case lastWriterWins = "last-writer-wins"
@@ -14,26 +14,26 @@ public enum ConflictPolicy: String, Sendable, CaseIterable {
   case counter
   /// JSON arrays are united; elements are only ever added.
   case setUnion = "set-union"
-  /// Texts are merged by line against the text that their author began from.
+  /// Texts are merged by line against the author's original text.
   case textMerge = "text-merge"
-  /// The server's value wins, and the device that lost is asked.
+  /// The server's value wins, and the losing device is asked.
   case ask
 
-  /// Whether the server may merge two values to one that no device wrote.
+  /// True if the server may merge two values to a third one.
   package var makesValues: Bool { self == .counter || self == .setUnion || self == .textMerge }
 }
 
-/// The rule for a delete that conflicts with edits that its author had not seen (SPEC.md §6).
+/// The rule for a delete in conflict with edits not seen by the author (SPEC.md §6).
 public enum DeletePolicy: String, Sendable, CaseIterable {
   /// The record is deleted; the edits are listed as lost.
   case deleteWins = "delete-wins"
   /// The record stays, or comes back.
   case editWins = "edit-wins"
-  /// The server's value wins, and the device that lost is asked.
+  /// The server's value wins, and the losing device is asked.
   case ask
 }
 
-/// The values that a column may hold. NULL is admitted unless the column is required.
+/// The allowed values of a column. NULL is admitted unless the column is required.
 public enum ColumnType: String, Sendable, CaseIterable {
   case text
   case integer

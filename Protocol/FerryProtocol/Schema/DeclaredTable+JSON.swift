@@ -1,5 +1,5 @@
 extension JSONWriter {
-  /// Writes a definition in its canonical form: equal definitions give equal bytes.
+  /// Writes a definition in canonical form: equal definitions give equal bytes.
   mutating func declaredTable(_ table: DeclaredTable) {
     object { json in
       json.key("key")

@@ -1,5 +1,5 @@
-/// The definition of a table in a space's schema, from which devices create the table (SPEC.md §11).
-/// It is a value and no SQL: a device never runs text of a schema.
+/// The definition of a table in a space's schema, from which devices create the table (SPEC.md
+/// §11). It is a value and no SQL: a device never runs text of a schema.
 ///
 /// ```swift
 /// let tasks = DeclaredTable(
@@ -17,16 +17,17 @@ public struct DeclaredTable: Sendable, Equatable {
   public var references: [DeclaredReference]
   /// Lists of columns with an index: at most 64 of 1 to 16 columns.
   public var indexes: [[Name]]
-  /// Whether devices refuse values of another type (https://sqlite.org/stricttables.html).
+  /// True if devices refuse values of another type (https://sqlite.org/stricttables.html).
   public var isStrict = false
-  /// Whether devices store the rows by their key (https://sqlite.org/withoutrowid.html).
+  /// True if devices store the rows by their key (https://sqlite.org/withoutrowid.html).
   public var isWithoutRowID = false
-  /// Whether a device never uses the integer of a mapped key again (https://sqlite.org/autoinc.html).
+  /// True if a device never uses the integer of a mapped key again
+  /// (https://sqlite.org/autoinc.html).
   public var isAutoincrement = false
   /// The places of the key's columns among all columns, from 0; empty if they come first.
   public var keyPlaces: [Int] = []
 
-  /// Creates a definition from its parts.
+  /// Creates a definition from the given parts.
   public init(
     key: DeclaredKey, columns: [DeclaredColumn], unique: [[Name]] = [],
     references: [DeclaredReference] = [], indexes: [[Name]] = []
@@ -39,8 +40,8 @@ public struct DeclaredTable: Sendable, Equatable {
   }
 }
 
-/// The primary key of a table that devices create, with the way in which it becomes the identifier
-/// that travels (SPEC.md §27).
+/// The primary key of a table created by devices, and its way to become the travelling identifier
+/// (SPEC.md §27).
 public enum DeclaredKey: Sendable, Equatable {
   /// One text, which is the identifier.
   case text(Name)
@@ -49,7 +50,7 @@ public enum DeclaredKey: Sendable, Equatable {
   /// 1 to 16 columns whose values make the identifier.
   case value([DeclaredKeyColumn])
 
-  /// The names of its columns.
+  /// The names of the key's columns.
   public var names: [Name] {
     switch self {
     case .text(let name), .mapped(let name): [name]
@@ -76,10 +77,10 @@ public struct DeclaredKeyColumn: Sendable, Equatable {
   }
 }
 
-/// A column of a table that devices create.
+/// A column of a table created by devices.
 public struct DeclaredColumn: Sendable, Equatable {
-  /// The type that devices declare. SQLite converts values by it
-  /// (https://sqlite.org/datatype3.html §3).
+  /// The type declared by devices. SQLite converts values by it (https://sqlite.org/datatype3.html
+  /// §3).
   public enum Affinity: String, Sendable, CaseIterable {
     case text, integer, real, numeric
     /// Every value stays as it is. In a strict table, there are only blobs.
@@ -87,8 +88,8 @@ public struct DeclaredColumn: Sendable, Equatable {
     /// Every value stays as it is, also in a strict table.
     case any
 
-    /// Returns the type that SQLite declares. Only strict tables have a type ANY; elsewhere it would convert
-    /// texts to numbers.
+    /// Returns the type for a declaration in SQLite. Only strict tables have a type ANY; elsewhere
+    /// it would convert texts to numbers.
     package func sql(isStrict: Bool = false) -> String {
       // text: a case of this type, in ASCII
       self == .any && !isStrict ? "BLOB" : rawValue.uppercased()
@@ -99,12 +100,12 @@ public struct DeclaredColumn: Sendable, Equatable {
   public var name: Name
   /// The declared type.
   public var affinity: Affinity
-  /// Whether devices refuse NULL.
+  /// True if devices refuse NULL.
   public var isRequired: Bool
-  /// The value of a row that was inserted without one; a constant.
+  /// The value of a row inserted without one; a constant.
   public var defaultValue: Value
 
-  /// Creates a column from its parts.
+  /// Creates a column from the given parts.
   public init(
     _ name: Name, _ affinity: Affinity, isRequired: Bool = false, defaultValue: Value = .null
   ) {
@@ -115,9 +116,9 @@ public struct DeclaredColumn: Sendable, Equatable {
   }
 }
 
-/// A foreign key of a table that devices create.
+/// A foreign key of a table created by devices.
 public struct DeclaredReference: Sendable, Equatable {
-  /// The effect on a row when the row that it refers to is deleted, or changes.
+  /// The effect on a row when the referenced row is deleted, or changes.
   public enum Action: String, Sendable, CaseIterable {
     case none = "no-action"
     case restrict, cascade
@@ -125,20 +126,20 @@ public struct DeclaredReference: Sendable, Equatable {
     case setDefault = "set-default"
   }
 
-  /// The columns that refer: 1 to 16.
+  /// The referring columns: 1 to 16.
   public var columns: [Name]
-  /// The table that they refer to.
+  /// The referenced table.
   public var table: Name
   /// The columns there, in the same order; none for the key.
   public var to: [Name]
-  /// The action when that row is deleted.
+  /// The action when the referenced row is deleted.
   public var onDelete: Action
   /// The action when those columns change.
   public var onUpdate: Action
-  /// Whether devices check it at the end of a transaction (`DEFERRABLE INITIALLY DEFERRED`).
+  /// True if devices check it at the end of a transaction (`DEFERRABLE INITIALLY DEFERRED`).
   public var isDeferred = false
 
-  /// Creates a foreign key from its parts.
+  /// Creates a foreign key from the given parts.
   public init(
     _ columns: [Name], to table: Name, _ to: [Name] = [], onDelete: Action = .none,
     onUpdate: Action = .none
@@ -209,7 +210,8 @@ extension DeclaredTable {
     return nil
   }
 
-  /// Returns the columns of the key and the others in the order of the table, each by its part.
+  /// Returns the columns of the key and the others in the order of the table, each by the given
+  /// part.
   package func inOrder<Part>(_ keys: [Part], _ others: [Part]) -> [Part] {
     if keyPlaces.isEmpty || keyPlaces.count != keys.count { return keys + others }
     var rest = others[...]
@@ -231,7 +233,7 @@ extension DeclaredTable {
 }
 
 extension Value {
-  /// Whether it is a text with U+0000, which SQL cannot contain.
+  /// True if it is a text with U+0000, which SQL cannot contain.
   fileprivate var hasZero: Bool {
     if case .text(let text) = self { text.utf8.contains(0) } else { false }
   }

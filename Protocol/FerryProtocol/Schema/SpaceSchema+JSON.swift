@@ -1,8 +1,8 @@
-// People write the schema document. So an error contains the place of the fault and its correction,
+// People write the schema document. So an error contains the place of the fault and the correction,
 // and unknown members are refused: a misspelt rule would be no rule.
 
 extension SpaceSchema {
-  /// Returns the document in its canonical form: equal schemas give equal bytes.
+  /// Returns the document in canonical form: equal schemas give equal bytes.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 64 + tables.count * 128)
     json.object { json in
@@ -336,7 +336,7 @@ private let uniqueKeysMax = 32
 private let aliasesMax = 16
 
 extension ConflictPolicy {
-  /// The types that a column with this policy may be declared with; `nil` is every type.
+  /// The permitted declared types of a column with this policy; `nil` is every type.
   fileprivate var typesAdmitted: [ColumnType]? {
     switch self {
     case .counter: [.integer]
@@ -346,7 +346,7 @@ extension ConflictPolicy {
   }
 }
 
-/// The members of one object that have been read; none is a duplicate.
+/// The members of one object read so far; none is a duplicate.
 struct NamesSeen {
   let place: String
   let known: String

@@ -1,7 +1,7 @@
 /// Documents that replace the schema in force: their losses, and the union of both; pure.
 extension SpaceSchema {
-  /// Returns the rules and definitions of `former` that this document has no successor for, each as a text
-  /// such as `the definition of lists`. A rule with another value has a successor.
+  /// Returns the rules and definitions of `former` without a successor in this document, each as a
+  /// text such as `the definition of lists`. A rule with another value has a successor.
   public func losses(replacing former: SpaceSchema) -> [String] {
     var losses: [String] = []
     if former.requiresCursor && !requiresCursor { losses.append("requireCursor") }
@@ -12,8 +12,8 @@ extension SpaceSchema {
     return losses
   }
 
-  /// Returns `former` with the rules and definitions of this document, which count first. It has this
-  /// document's version.
+  /// Returns `former` with the rules and definitions of this document, which count first. It has
+  /// this document's version.
   public func merged(into former: SpaceSchema) -> SpaceSchema {
     var merged = former
     merged.version = version

@@ -1,20 +1,19 @@
 /// The rules of a space for its tables: the merge of conflicts, the allowed values, and the
 /// permission to write. They are stored with the space and known to both sides (SPEC.md §11).
-/// Tables that it does not name follow ``TableRules/standard``.
+/// Unnamed tables follow ``TableRules/standard``.
 public struct SpaceSchema: Sendable, Equatable {
   /// Grows with each change of the schema; 0 if none was ever declared.
   public var version: Int64
-  /// The oldest protocol that a device may speak.
+  /// The oldest permitted protocol of a device.
   public var minimumProtocol: Int
-  /// Whether every packet has to state a cursor, so that none enters a history that its device
-  /// does not know.
+  /// True if every packet has to state a cursor. So none enters a history unknown to its device.
   public var requiresCursor: Bool
-  /// The rules of the tables that have any, by name.
+  /// The rules of the tables with any, by name.
   public var tables: [Name: TableRules] { didSet { hasAliases = Self.hasAliases(tables) } }
-  /// Whether a table or a column may have another name on a device.
+  /// True if a table or a column may have another name on a device.
   package private(set) var hasAliases: Bool
 
-  /// Creates a schema from its parts.
+  /// Creates a schema from the given parts.
   public init(
     version: Int64 = 0, minimumProtocol: Int = 1, requiresCursor: Bool = false,
     tables: [Name: TableRules] = [:]
@@ -48,23 +47,23 @@ public struct SpaceSchema: Sendable, Equatable {
 
 /// The rules of a space for one table.
 public struct TableRules: Sendable, Equatable {
-  /// The policy of columns that have no policy of their own.
+  /// The policy of columns without a separate policy.
   public var policy: ConflictPolicy { didSet { isPlain = Self.isPlain(self) } }
-  /// The rule for a delete that conflicts with edits.
+  /// The rule for a delete in conflict with edits.
   public var deletes: DeletePolicy { didSet { isPlain = Self.isPlain(self) } }
   /// The lowest role with which a device may write the table: `writer` or `admin`.
   public var write: Role
-  /// The columns that have rules, by name.
+  /// The columns with rules, by name.
   public var columns: [Name: ColumnRules] { didSet { isPlain = Self.isPlain(self) } }
   /// Lists of columns whose values no two records of the space may share.
   public var unique: [[Name]]
   /// The rules of foreign keys whose rows and parents clash; others follow their ON DELETE.
   public var clashes: [DeclaredClash]
-  /// Other names that the table may have on a device.
+  /// Other permitted names of the table on a device.
   public var aliases: [Name]
   /// The definition from which devices create the table; `nil` if none was published.
   public var definition: DeclaredTable?
-  /// Whether every column is last-writer-wins and deletes win, as for a record without any rules.
+  /// True if every column is last-writer-wins and deletes win, as for a record without any rules.
   package private(set) var isPlain = true
 
   /// Creates rules from their parts.
@@ -105,11 +104,11 @@ public struct TableRules: Sendable, Equatable {
 public struct ColumnRules: Sendable, Equatable {
   /// The policy of conflicts; `nil` is the table's policy.
   public var policy: ConflictPolicy?
-  /// The values that it may hold. A counter holds integers.
+  /// The allowed values. A counter holds integers.
   public var type: ColumnType
-  /// Whether every insert has to give it a value that is not NULL, and no update may take it away.
+  /// True if every insert has to set a value other than NULL, and no update may remove it.
   public var isRequired: Bool
-  /// Other names that the column may have on a device.
+  /// Other permitted names of the column on a device.
   public var aliases: [Name]
 
   /// Creates rules from their parts. A counter's type is integer if none is given.

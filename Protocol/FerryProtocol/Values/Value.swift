@@ -27,8 +27,8 @@ public enum Value: Hashable, Sendable {
     }
   }
 
-  // Doubles compare by their bits, so that -0.0 and 0.0 are two values and every value equals
-  // itself: the sync compares stored bytes, not numbers.
+  // Doubles compare by their bits, so -0.0 and 0.0 are two values and every value equals itself:
+  // the sync compares stored bytes, not numbers.
   public static func == (left: Value, right: Value) -> Bool {
     switch (left, right) {
     case (.null, .null): true
@@ -62,12 +62,12 @@ public struct Column: Hashable, Sendable {
   /// About how many bytes the column takes as JSON; escapes need more.
   package var jsonBytes: Int { name.utf8.count + value.jsonBytes + 4 }
 
-  /// Creates a column from its two parts.
+  /// Creates a column from the given parts.
   public init(_ name: Name, _ value: Value) {
     self.name = name
     self.value = value
   }
 
-  /// Creates a column from its two parts, the name as a text.
+  /// Creates a column from the given parts, the name as a text.
   public init(_ name: String, _ value: Value) { self.init(Name(name), value) }
 }

@@ -1,6 +1,6 @@
-/// The digest by which records, or sets of records, are compared: 128 bits. The digest of a set is
-/// the sum of its records' digests modulo 2¹²⁸. So the order does not matter, and a record that
-/// changed is taken out and put in again (SPEC.md §16).
+/// The digest to compare records, or sets of records: 128 bits. The digest of a set is the sum of
+/// all records' digests modulo 2¹²⁸. So the order does not matter, and a changed record is taken
+/// out and put in again (SPEC.md §16).
 package struct Digest: Hashable, Sendable, CustomStringConvertible {
   package var value: UInt128
 
@@ -40,17 +40,17 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Digest {
-  /// Creates the digest of a record that a reader sees; `nil` if there is none to see.
+  /// Creates the digest of a record visible to a reader; `nil` if there is none to see.
   package init?(of key: RecordKey, _ state: RecordState, with hasher: inout RecordHasher) {
     guard state.isAlive else { return nil }
     self = hasher.digest(of: key, state.columns.map { Column($0.name, $0.value) })
   }
 }
 
-/// A hasher of records, kept between records so that its memory is used again.
+/// A hasher of records, kept between records to use the memory again.
 ///
 /// It hashes table, identifier, and each column that is not NULL, in the order of the names' bytes.
-/// So a column that was never written equals one that holds NULL.
+/// So an unwritten column equals one with NULL.
 package struct RecordHasher {
   private var bytes: [UInt8] = []
 
@@ -65,7 +65,7 @@ package struct RecordHasher {
 
   // MARK: Part by part
 
-  /// Returns a name as it is hashed: its length in four bytes, least significant first, and its
+  /// Returns a name in the form to hash: the length in four bytes, least significant first, and the
   /// UTF-8.
   package static func framed(_ name: Name) -> [UInt8] {
     var bytes: [UInt8] = []
@@ -125,7 +125,7 @@ package struct RecordHasher {
   }
 }
 
-/// How a value's class is hashed; NULL is not.
+/// The bytes to hash for a value's class; NULL is not hashed.
 private enum StorageClass {
   static let integer: UInt8 = 1
   static let real: UInt8 = 2

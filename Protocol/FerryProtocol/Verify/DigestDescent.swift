@@ -2,9 +2,9 @@
 /// with a difference below them.
 package struct DigestDescent: Sendable {
   private let ours: DigestSums
-  /// Nodes that differ and whose children are not known yet.
+  /// Differing nodes with unknown children.
   private var waiting: [DigestNode]
-  /// Leaves that differ, by number, ascending.
+  /// Differing leaves, by number, ascending.
   package private(set) var leaves: [Int] = []
 
   /// - Parameter theirs: the other tree's root.
@@ -13,14 +13,14 @@ package struct DigestDescent: Sendable {
     waiting = ours[.root] == theirs ? [] : [.root]
   }
 
-  /// Whether all differing leaves are known.
+  /// True if all differing leaves are known.
   package var isDone: Bool { waiting.isEmpty }
 
   /// Returns the nodes to ask about next, `limit` at most; none when done.
   package func questions(limit: Int) -> [DigestNode] { Array(waiting.prefix(limit)) }
 
-  /// Takes the other side's answer: the digests of nodes' sixteen children. Nodes that it left out
-  /// are asked for again.
+  /// Applies the other side's answer: the digests of nodes' sixteen children. Omitted nodes are
+  /// requested again.
   package mutating func apply(_ answers: [(node: DigestNode, children: [Digest])]) {
     var answered = Set<DigestNode>()
     for (node, children) in answers where children.count == 16 && !node.isLeaf {
@@ -37,7 +37,7 @@ package struct DigestDescent: Sendable {
 
 /// The comparison of the records of leaves.
 package enum LeafComparison {
-  /// Records that are not the same on both sides, by their bytes, ascending.
+  /// Returns the records that differ between both sides, by their bytes, ascending.
   package static func differing(
     ours: [RecordKey: Digest], theirs: [RecordKey: Digest]
   ) -> [RecordKey] {

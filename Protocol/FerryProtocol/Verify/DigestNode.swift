@@ -6,7 +6,7 @@ package struct DigestNode: Hashable, Sendable, Comparable, CustomStringConvertib
   /// Leaves of a tree.
   package static let leafCount = 1 << (4 * depthMax)
 
-  /// How many digits, 0 to ``depthMax``.
+  /// The number of digits, 0 to ``depthMax``.
   package let depth: Int
   /// The digits as a number.
   package let prefix: Int
@@ -19,12 +19,12 @@ package struct DigestNode: Hashable, Sendable, Comparable, CustomStringConvertib
   /// All records of a table.
   package static let root = DigestNode(depth: 0, prefix: 0)
 
-  /// Returns a leaf by its number.
+  /// Returns a leaf by number.
   package static func leaf(_ number: Int) -> DigestNode {
     DigestNode(depth: depthMax, prefix: number)
   }
 
-  /// Returns the leaf of a record: the first 16 bits of the hash of its identifier's bytes.
+  /// Returns the leaf of a record: the first 16 bits of the hash of the identifier's bytes.
   package static func leaf(of record: UnsafeRawBufferPointer) -> Int {
     Int(SipHash.hash(record) >> 112)
   }
@@ -36,7 +36,7 @@ package struct DigestNode: Hashable, Sendable, Comparable, CustomStringConvertib
 
   package var isLeaf: Bool { depth == Self.depthMax }
 
-  /// Its leaves' numbers.
+  /// The numbers of the leaves below.
   package var leaves: ClosedRange<Int> {
     let shift = 4 * (Self.depthMax - depth)
     return prefix << shift...(prefix << shift | (1 << shift - 1))
@@ -53,7 +53,7 @@ package struct DigestNode: Hashable, Sendable, Comparable, CustomStringConvertib
     return String(repeating: "0", count: depth - digits.utf8.count) + digits
   }
 
-  /// Parses the wire form; lower case only, so that a node has one name.
+  /// Parses the wire form; lower case only, so a node has one name.
   package init?(_ text: String) {
     let isHexadecimal = text.utf8.allSatisfy {
       (0x30...0x39).contains($0) || (0x61...0x66).contains($0)
@@ -64,7 +64,7 @@ package struct DigestNode: Hashable, Sendable, Comparable, CustomStringConvertib
     self.init(depth: text.utf8.count, prefix: prefix)
   }
 
-  /// Whether no two nodes have a leaf in common.
+  /// Returns `true` if no two nodes have a leaf in common.
   package static func areApart(_ nodes: [DigestNode]) -> Bool {
     let leaves = nodes.map(\.leaves).sorted { $0.lowerBound < $1.lowerBound }
     return zip(leaves, leaves.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound }

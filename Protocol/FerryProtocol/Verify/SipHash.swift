@@ -8,7 +8,7 @@ enum SipHash {
   /// Returns the sixteen bytes of output as a number, the first byte the most significant.
   static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt128 { hash(bytes, key: key) }
 
-  /// Returns the same under another key, its halves read least significant byte first.
+  /// Returns the same under another key, with the halves read least significant byte first.
   static func hash(_ bytes: UnsafeRawBufferPointer, key: (UInt64, UInt64)) -> UInt128 {
     var state = SipState(key)
     let whole = bytes.count & ~7

@@ -2,7 +2,7 @@ import FerryCommandLine
 import FerrySyncServer
 import Foundation
 
-/// The destination of a new secret: standard output, or a file that only this user may read.
+/// The destination of a new secret: standard output, or a file readable by this user only.
 struct SecretOutput {
   static let option = OptionSpec(
     "out", value: "FILE",

@@ -60,7 +60,7 @@ enum TokenCommands {
       let isFirst = try await !store.hasEverHadTokens()
       let mark = CommandMark.now
       let (stored, secret) = request.make(now: mark.at, random: &random)
-      // A secret that cannot be kept must not become valid.
+      // A secret must not become valid before it is stored.
       try output.prepare(secret)
       try await store.addToken(stored, hash: secret.hash, by: mark)
       try output.show(secret, stored, "is not shown again")
@@ -241,7 +241,7 @@ extension StoredToken {
     ]
   }
 
-  /// The token as JSON, without its secret.
+  /// The token as JSON, without the secret.
   var json: JSONText {
     .object([
       ("id", .string(id.text)), ("name", .string(name)), ("owner", .string(orNull: owner)),
@@ -262,14 +262,14 @@ extension StoredToken {
   }
 }
 
-/// The author of changes that commands make, for the audit log.
+/// The author of changes by commands, for the audit log.
 enum CommandMark {
   static var principal: Principal { Principal(commandLine: NSUserName()) }
 
   static var now: AuditMark { AuditMark(principal, at: ServiceClock.system.wall()) }
 }
 
-/// `--json` of the commands that answer.
+/// `--json` of the commands with an answer.
 enum JSONOption {
   static let flag = FlagSpec("json", help: "Answer with one JSON object.")
 }

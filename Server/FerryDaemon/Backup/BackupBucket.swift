@@ -4,8 +4,8 @@ import FerryObjectStore
 import FerryProtocol
 import Foundation
 
-/// A backup in a bucket of an S3-compatible store. Parts are whole on this machine before they are sent, and
-/// before they are restored.
+/// A backup in a bucket of an S3-compatible store. Parts are whole on this machine before they are
+/// sent, and before they are restored.
 final class BackupBucket: BackupPlace {
   private let files: ObjectFiles
   /// A folder of this run alone.

@@ -4,15 +4,15 @@ import Foundation
 
 /// Copies of content between a backup and a server.
 struct BackupContent: Sendable {
-  /// Content of stores elsewhere that is read at once.
+  /// Content of stores elsewhere, read at once.
   private static let copiesAtOnce = 8
 
   let source: any ContentStore
   let target: any ContentStore
-  /// The owner of the uploads. Each run has its own: parts of one that was killed are not continued.
+  /// The owner of the uploads. Each run has a new one: parts of a killed run are not continued.
   private let owner = "backup" + UUID().uuidString.filter(\.isHexDigit)
 
-  /// - Parameter done: gets the bytes copied since its last call.
+  /// - Parameter done: gets the bytes copied since the last call.
   func copy(_ digests: [FileDigest], _ done: (Int64) -> Void) async throws {
     var files: [BlobSource] = []
     var others: [FileDigest] = []
@@ -39,7 +39,7 @@ struct BackupContent: Sendable {
     }
   }
 
-  /// Copies content part by part; the last part checks its hash.
+  /// Copies content part by part; the last part checks the hash.
   private func copy(_ digest: FileDigest) async throws {
     let (hash, size) = (digest.hash, digest.size)
     let upload = BlobDirectory.Upload(owner: owner, hash: hash, total: size, staysHere: true)

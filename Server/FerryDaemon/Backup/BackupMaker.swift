@@ -12,18 +12,18 @@ struct BackupError: Error, Equatable {
   var next: String
 }
 
-/// Makes a backup of a store and of its missions' content, also while servers write. Its calls
-/// block: run them on a task that may.
+/// A backup of a store and of the missions' content, also while servers write. The calls block: run
+/// them on a task where this is permitted.
 ///
-/// The store comes first. The server keeps content for days after its last use, so all that the
-/// store's copy names is still there.
+/// The store comes first. The server keeps content for days after the last use, so all content
+/// named by the store's copy is still there.
 struct BackupMaker {
   let place: any BackupPlace
   let store: StoreLocation
   /// The directory of missions' content; `nil` if there is none.
   let blobs: String?
   let missionKey: String?
-  /// The store elsewhere that has the content; `nil` if the directory has it.
+  /// The store of the content elsewhere; `nil` if the directory has the content.
   var content: (any ContentStore)?
 
   /// - Parameter progress: gets the bytes done so far.
@@ -86,7 +86,7 @@ struct BackupMaker {
     return parts.sorted { $0.sha256 < $1.sha256 }
   }
 
-  /// Checks that all content is here that the store's copy names.
+  /// Checks the presence of all content named by the store's copy.
   private func checkContent(_ parts: [BackupManifest.Part], of copy: String) throws {
     let kept = Set(parts.map(\.sha256))
     let connection = try SQLiteConnection(path: copy, mode: .readOnly)

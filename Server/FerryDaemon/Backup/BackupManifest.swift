@@ -3,8 +3,8 @@ import FerryMissionServer
 import FerryProtocol
 import Foundation
 
-/// The list of a backup's parts, in its file `backup.json`. It is written last: a place without it is
-/// no backup.
+/// The list of a backup's parts, in the backup's file `backup.json`. It is written last: a place
+/// without it is no backup.
 struct BackupManifest: Codable, Sendable, Equatable {
   /// A kind of store.
   enum Store: String, Codable, Sendable {
@@ -17,7 +17,7 @@ struct BackupManifest: Codable, Sendable, Equatable {
     var fileName: String { self == .embedded ? "store.sqlite" : "store.dump" }
   }
 
-  /// A file with its hash.
+  /// A file with a hash.
   struct Part: Codable, Sendable, Equatable {
     /// Bytes.
     var size: Int64
@@ -26,13 +26,13 @@ struct BackupManifest: Codable, Sendable, Equatable {
   }
 
   static let fileName = "backup.json"
-  /// Bytes of that file, of which each part takes about 100.
+  /// Bytes of this file, of which each part takes about 100.
   static let bytesMax = 256 << 20
   static let keyName = "mission-key.pem"
   static let formatNow = 1
 
   var format = BackupManifest.formatNow
-  /// The version of Ferry that made the backup.
+  /// Ferry's version at the time of the backup.
   var ferry: String
   /// RFC 3339.
   var createdAt: String
@@ -43,7 +43,7 @@ struct BackupManifest: Codable, Sendable, Equatable {
   /// The content of missions.
   var content: [Part]
 
-  /// The content by its hashes.
+  /// The content, by hash.
   var contentDigests: [FileDigest] {
     content.compactMap { part in
       ContentHash(part.sha256).map { FileDigest(size: part.size, hash: $0) }
@@ -57,8 +57,8 @@ struct BackupManifest: Codable, Sendable, Equatable {
     return try encoder.encode(self)
   }
 
-  /// Returns the SHA-256 of a file `backup.json`, in hexadecimal. As the file has the hashes of all parts, it is
-  /// the checksum of the whole backup.
+  /// Returns the SHA-256 of a file `backup.json`, in hexadecimal. As the file has the hashes of all
+  /// parts, it is the checksum of the whole backup.
   static func checksum(of file: Data) -> String { Hexadecimal.text(SHA256.digest(of: Array(file))) }
 
   /// Returns the reason if this program cannot use the backup.

@@ -3,21 +3,21 @@ import FerryMissionServer
 import FerryProtocol
 import Foundation
 
-/// The place of a backup: named parts, and the content of missions by its hashes.
+/// The place of a backup: named parts, and the content of missions by hash.
 protocol BackupPlace: Sendable {
-  /// Its name in messages.
+  /// The name in messages.
   var name: String { get }
 
-  /// Whether it has nothing yet.
+  /// Returns `true` if it has nothing yet.
   func isEmpty() async throws -> Bool
 
   /// Returns the path at which a part is written before ``copy(_:)``.
   func draft(of part: String) throws -> String
 
-  /// Keeps a part whose draft is complete, for this user alone.
+  /// Stores a part with a complete draft, for this user alone.
   func copy(_ part: String) async throws -> BackupManifest.Part
 
-  /// Keeps the list of the parts, which makes the backup one.
+  /// Stores the list of the parts, which completes the backup.
   func storeManifest(_ bytes: Data) async throws
 
   /// Returns the list of the parts; `nil` if there is none.
@@ -33,7 +33,7 @@ protocol BackupPlace: Sendable {
   func content() throws -> any ContentStore
 }
 
-/// A backup in a folder of this machine. Its calls block.
+/// A backup in a folder of this machine. The calls block.
 struct BackupFolder: BackupPlace {
   let name: String
 
@@ -46,7 +46,7 @@ struct BackupFolder: BackupPlace {
   func draft(of part: String) throws -> String {
     try FileManager.default.createDirectory(
       atPath: name, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    // The folder may have been there, and its parts have the hashes of tokens.
+    // The folder may be an existing one, and the parts have the hashes of tokens.
     guard chmod(name, 0o700) == 0 else { throw BlobError(name, code: errno) }
     return path(part)
   }
@@ -86,8 +86,8 @@ struct BackupFolder: BackupPlace {
 
 /// Files of backups. All calls block.
 ///
-/// Another user may have written the folder of a backup. So no part of it is read through a symbolic
-/// link, which could lead to any file of this machine.
+/// Another user may have written the folder of a backup. So no part of it is read through a
+/// symbolic link, which could lead to any file of this machine.
 enum BackupFile {
   /// Writes a file for this user alone, and waits until it is on the disk.
   static func write(_ bytes: Data, to path: String) throws {

@@ -4,19 +4,20 @@ import FerryProtocol
 import FerrySyncServer
 import Foundation
 
-/// Brings a backup back into a store that does not exist yet. Its calls block: run them on a task that may.
+/// The restoration of a backup into a new store. The calls block: run them on a task where this is
+/// permitted.
 struct BackupRestorer {
   let place: any BackupPlace
   let store: StoreLocation
   let blobs: String?
   /// The place of the key that signs missions; `nil` for a file beside the content.
   let missionKey: String?
-  /// The store elsewhere that gets the content; `nil` for the directory.
+  /// The store elsewhere for the content; `nil` for the directory.
   var content: (any ContentStore)?
 
   /// Reads the list of a backup's parts.
   ///
-  /// - Parameter checksum: that of the backup, if the administrator knows it.
+  /// - Parameter checksum: the backup's, if the administrator knows it.
   func manifest(checksum: String? = nil) async throws -> BackupManifest {
     guard let bytes = try await reading(BackupManifest.fileName, { try await place.manifest() })
     else {
@@ -95,7 +96,7 @@ struct BackupRestorer {
     }
   }
 
-  /// Reports a file that cannot be read as damage of the backup.
+  /// Reports an unreadable file as damage of the backup.
   private func reading<T>(_ name: String, _ body: () async throws -> T) async throws -> T {
     do {
       return try await body()
@@ -141,7 +142,7 @@ struct BackupRestorer {
     }
   }
 
-  /// Moves a file to a name that does not exist; returns whether it did.
+  /// Moves a file to a new name; returns `false` if the name exists.
   private func renamex(_ source: String, _ target: String) -> Bool {
     // link(2) fails if the name exists: a server may have created a store meanwhile.
     guard link(source, target) == 0 else { return false }

@@ -4,7 +4,7 @@ import Foundation
 
 /// A database as an archive of `pg_dump`. All calls block.
 struct PostgresArchive {
-  /// The URL without its password, which other users of this machine could see.
+  /// The URL without the password, which other users of this machine could see.
   private let url: String
   private let password: String?
   private let whole: String

@@ -128,7 +128,7 @@ enum BundleCommands {
       next: "see `ferryd bundle list --space \(space)`", code: "unknown_bundle")
   }
 
-  /// Returns the failure of a command about a bundle: missions and addresses are not its words.
+  /// Returns the failure of a command about a bundle, without the words *mission* and *address*.
   static func failure(
     _ problem: Problem, _ name: BundleName, in space: SpaceName
   ) -> CommandFailure {

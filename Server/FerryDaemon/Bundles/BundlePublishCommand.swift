@@ -82,7 +82,7 @@ extension BundleCommands {
     }
   }
 
-  /// Reads the folder's declaration, and lists its files.
+  /// Reads the folder's declaration, and lists the files.
   private static func draft(
     _ folder: String, _ origin: MissionOrigin, _ arguments: ParsedArguments
   ) throws -> (MissionDraft, BundleDeclaration) {

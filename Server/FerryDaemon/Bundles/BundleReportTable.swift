@@ -41,12 +41,12 @@ extension BundleEntry {
     ]
   }
 
-  /// The devices that take it, or that it is withdrawn.
+  /// The devices for this version, or the withdrawal.
   fileprivate var state: String {
     listing.isWithdrawn ? "withdrawn" : listing.share.description
   }
 
-  /// The members of its JSON.
+  /// The members of the JSON.
   var members: [(String, JSONText)] {
     [
       ("bundle", .string(id.name.value)), ("version", .string(id.version.description)),

@@ -102,7 +102,7 @@ extension MirrorCommands {
     return .done
   }
 
-  /// Returns the parts of the tables that travel.
+  /// Returns the travelling parts of the tables.
   static func adoptions(_ arguments: ParsedArguments) throws -> [String: MirrorAdoption] {
     var adoptions: [String: MirrorAdoption] = [:]
     for table in arguments.strings("table") { adoptions[table] = MirrorAdoption() }

@@ -169,7 +169,7 @@ enum MirrorCommands {
     let (name, folder) = try folder(arguments)
     // Each mirror of a group has some files open.
     FileDescriptorLimit.raise()
-    // The settings are wrong or not: that does not change while it runs.
+    // The settings are wrong or not: this does not change while it runs.
     try await explained(name) {
       if folder.isGroup { _ = try folder.group() } else { _ = try folder.configuration() }
     }

@@ -3,7 +3,7 @@ import FerryMirror
 
 /// The commands of `ferryd mirror` for a group.
 extension MirrorCommands {
-  /// Returns the group that a command names; `nil` if the name is a mirror's.
+  /// Returns the group named by a command; `nil` if the name is a mirror's.
   static func group(_ arguments: ParsedArguments) async throws -> MirrorGroup? {
     let (name, folder) = try folder(arguments)
     guard folder.isGroup else { return nil }
@@ -12,7 +12,7 @@ extension MirrorCommands {
 
   // MARK: Adopting
 
-  /// Begins a group, and uploads the rows of the values that exist.
+  /// Begins a group, and uploads the rows of the existing values.
   static func adoptGroup(
     _ name: String, _ column: (name: String, value: String?)?, _ pattern: String,
     _ arguments: ParsedArguments
@@ -60,7 +60,7 @@ extension MirrorCommands {
       if case .failure(let error) = value { "\(error)" } else { nil }
     }
 
-    /// Returns the JSON of the value, or that of the failure.
+    /// Returns the JSON of the value, or of the failure.
     func json(_ body: (Value) -> JSONText) -> JSONText {
       switch value {
       case .success(let value): body(value)
@@ -159,7 +159,7 @@ extension MirrorCommands {
   ) async throws -> ExitStatus {
     let side = arguments.stringIfPresent("repair").flatMap(Mirror.Side.init(rawValue:))
     let output = TextOutput.standardOutput
-    // All mirrors of a group have the same tables, so that one of them finds the unclaimed rows.
+    // All mirrors of a group have the same tables, so one of them finds the unclaimed rows.
     var unclaimed: [UnclaimedRows]?
     let results = try await each(group.mirrors(), of: group) { mirror in
       let found = try await mirror.verify(repairing: side)

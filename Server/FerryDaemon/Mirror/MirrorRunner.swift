@@ -1,7 +1,8 @@
 import FerryMirror
 import FerrySyncServer
 
-/// Runs a mirror or a group of mirrors, and opens it again after a failure, until the task is cancelled.
+/// Runs a mirror or a group of mirrors, and opens it again after a failure, until the task is
+/// cancelled.
 struct MirrorRunner: Sendable {
   let name: String
   /// The folder of all mirrors.
@@ -10,7 +11,7 @@ struct MirrorRunner: Sendable {
   /// Shows the mirrors' figures to the server's metrics.
   var gauges = MirrorGauges()
 
-  /// Runs it in a process with other work. A mirror that has stopped itself is tried again.
+  /// Runs it in a process with other work. A mirror is tried again after it has stopped itself.
   func run() async {
     try? await retrying(name, endsWhenStopped: false) {
       guard folder.isGroup else { return try await run(name, folder, nil) }
@@ -24,9 +25,9 @@ struct MirrorRunner: Sendable {
     }
   }
 
-  /// Runs it in a process of its own.
+  /// Runs it in a separate process.
   ///
-  /// - Throws: ``MirrorStopped`` if a mirror that is in no group has stopped itself.
+  /// - Throws: ``MirrorStopped`` if a mirror without a group has stopped itself.
   func runUntilStopped() async throws {
     if folder.isGroup { return await run() }
     try await retrying(name, endsWhenStopped: true) { try await run(name, folder, nil) }
@@ -54,7 +55,7 @@ struct MirrorRunner: Sendable {
     }
   }
 
-  /// Repeats `body` with growing pauses. One that ran for a while begins with a short pause again.
+  /// Repeats `body` with growing pauses. After a long run, the pauses begin short again.
   ///
   /// - Throws: ``MirrorStopped`` only.
   private func retrying(

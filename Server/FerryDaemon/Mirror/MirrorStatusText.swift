@@ -3,8 +3,8 @@ import FerryMirror
 
 /// A mirror's status for people and for programs.
 extension Mirror.Status {
-  /// A person has something to do if programs' writes do not reach the space, or if rows with one unique value
-  /// wait for an answer.
+  /// A person has something to do if programs' writes do not reach the space, or if rows with one
+  /// unique value wait for an answer.
   var exit: ExitStatus {
     stops.isEmpty && fault.isEmpty && unsentCount == 0 && waiting == 0 ? .done : .needsUser
   }

@@ -5,7 +5,7 @@ import FerryObjectStore
 import FerrySyncServer
 import Foundation
 
-/// The options of the place of missions' content: `--blobs`, `--content` and its parts, and
+/// The options for the place of missions' content: `--blobs`, `--content` and related options, and
 /// `--mission-key`.
 enum ContentOptions {
   static let options =
@@ -42,12 +42,12 @@ enum ContentOptions {
       address that is valid for 15 minutes. Devices must reach --content-endpoint.
       """, environment: "FERRY_CONTENT_REDIRECT")
 
-  /// Returns the directory that the command line names, or that of the embedded store.
+  /// Returns the directory of the command line, or of the embedded store.
   static func directory(_ arguments: ParsedArguments) throws -> String? {
     try arguments.stringIfPresent("blobs") ?? StoreOptions.location(arguments).blobDirectory
   }
 
-  /// Returns the client of the store that `--content` names; `nil` without one.
+  /// Returns the client of the store in `--content`; `nil` without one.
   static func client(_ arguments: ParsedArguments) throws -> ObjectStoreClient? {
     guard let url = arguments.stringIfPresent("content") else { return nil }
     return try ObjectStoreOptions.client(url, "content", arguments)
@@ -65,8 +65,8 @@ enum ContentOptions {
     }
   }
 
-  /// Returns the store that `--content` names, after a request to it; `nil` without the option.
-  /// Waits for a store that cannot be reached, for as long as `--start-wait` allows.
+  /// Returns the store in `--content`, after a request to it; `nil` without the option. Waits for
+  /// an unreachable store, up to the time of `--start-wait`.
   static func remoteStore(
     _ arguments: ParsedArguments, redirects: Bool = false
   ) async throws -> (any ContentStore)? {

@@ -20,7 +20,7 @@ enum MissionCommands {
         "ferryd mission publish tour.json --space tours --server https://sync.example.org"),
     ])
 
-  /// The options that name the server to ask instead of the store.
+  /// The options for the name of a server to ask instead of the store.
   static let targetOptions =
     [
       OptionSpec(

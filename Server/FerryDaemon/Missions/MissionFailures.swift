@@ -100,7 +100,7 @@ extension SigningKeyError: CommandFailureConvertible {
 }
 
 extension Problem {
-  /// The exit status of a command that asks a server: only the user can give a missing token.
+  /// The exit status of a command to a server: only the user can provide a missing token.
   private var status: ExitStatus {
     switch code {
     case .unauthorized, .forbidden: .needsUser

@@ -32,8 +32,8 @@ struct MissionOrigin: Sendable {
       code: "invalid_mission")
   }
 
-  /// Returns the failure for the answer of a server or store to the publication. Content that only
-  /// a hash names cannot be sent from here: publishing again would end in the same way.
+  /// Returns the failure for the answer of a server or store to the publication. Content known only
+  /// by hash cannot be sent from here: publishing again would end in the same way.
   func failure(_ problem: Problem, of draft: MissionDraft) -> CommandFailure {
     var failure = problem.commandFailure
     guard problem.code == .contentMismatch, draft.namesContentByHash else { return failure }
@@ -45,7 +45,7 @@ struct MissionOrigin: Sendable {
 }
 
 extension MissionDraft {
-  /// Whether an item names content of the server only by its hash.
+  /// True if an item names content of the server only by hash.
   var namesContentByHash: Bool {
     items.contains { item in
       if case .known(_, let isHosted) = item.source { isHosted } else { false }

@@ -114,7 +114,7 @@ extension MissionCommands {
 
   // MARK: Drafts
 
-  /// Reads the mission to publish, and the folder that its files are in.
+  /// Reads the mission to publish, and the folder of the files.
   private static func draft(
     _ origin: MissionOrigin, _ arguments: ParsedArguments
   ) throws -> (MissionDraft, String) {

@@ -16,19 +16,19 @@ protocol MissionTarget: Sendable {
   /// Returns the catalogue's record and the manifest's document.
   func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8])
 
-  /// Returns the way to read the files of a mission that is published.
+  /// Returns the way to read the files of a new mission.
   ///
-  /// - Parameter last: The mission's last version, or another that has much of the same content.
+  /// - Parameter last: The mission's last version, or another with much of the same content.
   func intake(after last: MissionID?) async throws -> BlobIntake
 
   /// Returns the paths of the items whose content is missing or damaged.
   func damaged(_ manifest: MissionManifest) async throws -> [String]
 
   /// - Parameters:
-  ///   - manifest: Its version is 0 for the next one.
+  ///   - manifest: The version is 0 for the next one.
   ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
-  ///   - share: The devices that take a bundle's version, if it is published for the first time.
-  ///   - bar: Shows the bytes that were kept.
+  ///   - share: The devices to get a bundle's version, if it is published for the first time.
+  ///   - bar: Shows the stored bytes.
   func publish(
     _ manifest: MissionManifest, _ files: [BlobSource], isNewKey: Bool, share: BundleShare,
     bar: ProgressBar
@@ -40,16 +40,16 @@ protocol MissionTarget: Sendable {
   /// continues.
   func bundles(after place: MissionID?) async throws -> ([BundleEntry], next: MissionID?)
 
-  /// Returns a bundle with the reports about its versions.
+  /// Returns a bundle with the reports about all versions.
   func bundle(_ name: BundleName) async throws -> BundleOverview
 
   func change(_ bundle: BundleID, _ change: BundleChange) async throws -> BundleEntry
 }
 
-/// The place of a list of missions, which ends also if its server is hostile (SPEC.md §24): the places
+/// The place of a list of missions, which ends even with a hostile server (SPEC.md §24): the places
 /// ascend, and the pages are limited.
 struct MissionListProgress {
-  /// The most pages. A space has fewer: each has its missions up to a number or to some bytes.
+  /// The most pages. A space has fewer: each contains missions up to a number or to some bytes.
   static let pagesMax = 1_000
 
   /// The last name of the pages so far; `nil` before the first page, and after the last.
@@ -113,7 +113,7 @@ extension MissionTarget {
 }
 
 enum MissionTargets {
-  /// Runs `body` on the target that the command line names.
+  /// Runs `body` on the target of the command line.
   static func with<Answer>(
     _ arguments: ParsedArguments, _ body: (any MissionTarget) async throws -> Answer
   ) async throws -> Answer {
@@ -144,7 +144,7 @@ enum MissionTargets {
   }
 }
 
-/// Missions of the store that the command line names.
+/// Missions of the store in the command line.
 struct LocalMissions: MissionTarget {
   let store: any SyncStore
   let content: ContentPlace
@@ -152,7 +152,7 @@ struct LocalMissions: MissionTarget {
 
   var name: SpaceName { space.name }
 
-  /// Opens the store, and finds the directory of its content.
+  /// Opens the store, and finds the directory of the content.
   static func withContent<Answer>(
     _ arguments: ParsedArguments, _ body: (any SyncStore, ContentPlace) async throws -> Answer
   ) async throws -> Answer {
@@ -229,7 +229,7 @@ struct LocalMissions: MissionTarget {
     bar: ProgressBar
   ) async throws -> MissionRecord {
     let desk = try content.desk(createsIfMissing: true)
-    // Content that is here already must not be collected before the mission names it.
+    // Existing content must not be collected before the mission names it.
     let hold = try await desk.acquireContent()
     defer { withExtendedLifetime(hold) {} }
     try await desk.content { (blobs) async throws(BlobError) in
@@ -249,7 +249,7 @@ struct LocalMissions: MissionTarget {
 }
 
 extension LocalMissions {
-  /// Failures that are shown of each version.
+  /// Displayed failures of each version.
   private static let failuresShown = 20
 
   func bundles(after place: MissionID?) async throws -> ([BundleEntry], next: MissionID?) {
@@ -275,18 +275,18 @@ extension LocalMissions {
   }
 }
 
-/// The place of missions' content. Only calls that need it open it, and only calls that add content
-/// create it: others would work on an empty directory by mistake.
+/// The place of missions' content. A call opens it only when needed, and creates it only to add
+/// content: other calls would work on an empty directory by mistake.
 struct ContentPlace: Sendable {
   let store: any SyncStore
   let path: String
-  /// Whether the command line or the environment names it.
+  /// True if the command line or the environment names it.
   let isNamed: Bool
   let keyFile: String?
-  /// The store elsewhere that has the content; `nil` if the directory has it.
+  /// The store of the content elsewhere; `nil` if the directory has the content.
   let remote: ObjectStoreClient?
 
-  /// Whether there is one.
+  /// True if there is one.
   var exists: Bool { remote != nil || FileManager.default.fileExists(atPath: path) }
 
   /// - Parameter createsIfMissing: Whether it is made if it is absent.

@@ -28,7 +28,7 @@ enum ObjectStoreOptions {
     ]
   }
 
-  /// Returns the client of the bucket that `url` names.
+  /// Returns the client of the bucket in `url`.
   static func client(
     _ url: String, _ name: String, _ arguments: ParsedArguments
   ) throws -> ObjectStoreClient {
@@ -55,7 +55,7 @@ enum ObjectStoreOptions {
     }
   }
 
-  /// Waits for a store that cannot be reached, for as long as `--start-wait` allows.
+  /// Waits for an unreachable store, up to the time of `--start-wait`.
   static func waitUntilReady(
     _ client: ObjectStoreClient, _ name: String, _ arguments: ParsedArguments
   ) async throws {

@@ -6,7 +6,7 @@ import FerryPlatform
 import FerryProtocol
 import FerrySyncServer
 
-/// Missions of a server elsewhere, through its HTTP interface.
+/// Missions of a server elsewhere, through the HTTP interface.
 struct RemoteMissions: MissionTarget {
   /// Bytes of content in one request: well below a server's limit.
   private static let partBytes = 4 << 20
@@ -258,7 +258,7 @@ struct RemoteMissions: MissionTarget {
 /// The server's state of an upload.
 private struct PartialUploadState {
   let isComplete: Bool
-  /// Bytes that are there.
+  /// Bytes received by the server.
   private let received: Int64
 
   init(_ answer: NetworkResponse) {

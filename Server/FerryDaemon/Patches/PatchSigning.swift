@@ -7,7 +7,7 @@ import Foundation
 
 /// Reads and writes the files of `ferryd patch`.
 enum PatchSigning {
-  /// Whether a key that the command line names signed a patch.
+  /// The result of a patch's check against the key of the command line.
   enum Trust: Equatable {
     /// The command line names no key.
     case unchecked
@@ -16,7 +16,7 @@ enum PatchSigning {
     case other
   }
 
-  /// Returns the patch that the command line describes, checked as apps check it.
+  /// Returns the patch of the command line, checked as apps check it.
   static func document(_ arguments: ParsedArguments) throws -> PatchDocument {
     let path = try arguments.string("script")
     let limits = PatchDocumentLimits.standard
@@ -48,7 +48,7 @@ enum PatchSigning {
     return document
   }
 
-  /// Returns the signer of `--key`, which has to exist: a new key is one that no app trusts.
+  /// Returns the signer of `--key`, which has to exist: no app trusts a new key.
   static func signer(_ arguments: ParsedArguments) throws -> MissionSigner {
     let path = try arguments.string("key")
     guard let signer = try keyFile(path, { try MissionSigner.existing(file: path) }) else {

@@ -4,11 +4,10 @@ package struct HTTPArrival: Sendable {
   package var request: HTTPRequest
   /// Bytes of announced content; `nil` for chunks of unknown size.
   package var declaredLength: Int?
-  /// Whether it came over one of the connections that are kept free for probes and
-  /// administration.
+  /// True if it came over one of the connections reserved for probes and administration.
   package var isOnReserve: Bool
-  /// Whether its client has as many requests in progress as it may: only probes and administration
-  /// go on.
+  /// True if the client has reached the limit of requests in progress: only probes and
+  /// administration go on.
   package var isBeyondShare: Bool
 
   package init(
@@ -21,14 +20,14 @@ package struct HTTPArrival: Sendable {
     self.isBeyondShare = isBeyondShare
   }
 
-  /// Whether content follows the headers.
+  /// True if content follows the headers.
   package var hasContent: Bool { declaredLength != 0 }
 }
 
-/// Whether the content of a request is worth reading.
+/// The decision about reading the content of a request.
 package enum HTTPAdmission: Sendable {
   /// Read up to `limit` bytes of content, before and after decoding, and call the handler. The
-  /// memory that the content takes counts for `account`, if the sender is known.
+  /// memory of the content counts for `account`, if the sender is known.
   case proceed(limit: Int, account: String? = nil)
   /// Answer at once. No handler sees the request.
   case refuse(HTTPResponse)

@@ -1,14 +1,14 @@
-/// The places of a request's head in the buffer that it was read into. Pure.
+/// The places of a request's head in the receiving buffer. Pure.
 ///
-/// libmicrohttpd 0.9.75 loses the value of a header whose line is folded, and ends a value at a NUL:
-/// another server in front may read a different `Content-Length` there (RFC 9112 §5.2, §11.2). The
+/// libmicrohttpd 0.9.75 loses the value of a header with a folded line, and ends a value at a NUL.
+/// Another server in front may read a different `Content-Length` there (RFC 9112 §5.2, §11.2). The
 /// parts of such a head do not fill it, nor do lines that end with a bare LF.
 ///
 ///     var layout = HeadLayout(line: 0x1000, version: 0x1006, versionCount: 8)  // GET / HTTP/1.1
 ///     layout.append(name: 0x1010, nameCount: 4, value: 0x1016, valueCount: 1)  // Host: t
 ///     layout.fills(27)  // true
 struct HeadLayout: Equatable {
-  /// Bytes of the parts so far; `nil` if they are not in their order.
+  /// Bytes of the parts so far; `nil` if they are not in order.
   private var count: UInt?
 
   /// `line`, `version`: addresses in the request line.
@@ -16,7 +16,7 @@ struct HeadLayout: Equatable {
     count = version > line ? version - line + UInt(versionCount) + Self.lineEnd : nil
   }
 
-  /// Appends a field line, by its addresses and bytes. The value follows a colon and blanks.
+  /// Appends a field line, by addresses and bytes. The value follows a colon and blanks.
   mutating func append(name: UInt, nameCount: Int, value: UInt, valueCount: Int) {
     guard let count, value > name, value - name > UInt(nameCount) else {
       self.count = nil

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// The limit of the memory that requests may take together, in bytes: their contents as they come and
-/// decoded, the data that they load, and their answers. ``MemoryLedger`` has the rules.
+/// The limit of the memory for all requests together, in bytes: their contents as they come and
+/// decoded, the data loaded for them, and their answers. ``MemoryLedger`` has the rules.
 ///
-/// Memory for a content is taken for bytes that have arrived, never for announced ones.
+/// Memory for a content is reserved for bytes that have arrived, never for announced ones.
 package final class MemoryBudget: Sendable {
   /// Memory of contents is taken in such steps, in bytes.
   package static let step = 64 << 10
-  /// How long work waits for its memory by default.
+  /// The time for which work waits for memory by default.
   package static let patienceStandard = Duration.seconds(10)
 
   /// The use of a budget.
@@ -18,9 +18,9 @@ package final class MemoryBudget: Sendable {
     package var used = 0
     /// The part of contents and answers on their way.
     package var transfers = 0
-    /// Requests for work that wait.
+    /// Requests for work in the queue.
     package var waiting = 0
-    /// Requests since the start that found no memory.
+    /// Requests since the start without memory.
     package var refused = 0
 
     package init() {}
@@ -38,7 +38,7 @@ package final class MemoryBudget: Sendable {
 
   /// - Parameters:
   ///   - limit: In bytes.
-  ///   - patience: How long work waits for its memory.
+  ///   - patience: The time for which work waits for memory.
   package init(limit: Int, patience: Duration = MemoryBudget.patienceStandard) {
     state = Mutex(State(ledger: MemoryLedger(limit: limit)))
     self.patience = patience
@@ -61,22 +61,22 @@ package final class MemoryBudget: Sendable {
 
   // MARK: Transfers
 
-  /// Whether transfers need most of their share: stalled ones give way.
+  /// True if transfers need most of their share: stalled ones give way.
   var isScarce: Bool {
     state.withLock { $0.ledger.transfers >= $0.ledger.transferMax / 4 * 3 }
   }
 
-  /// Returns memory for an answer; `nil` if there is none. It is free again when the returned object
-  /// is released.
+  /// Returns memory for an answer; `nil` if there is none. It is free again when the returned
+  /// object is released.
   package func transfer(_ count: Int, account: String?) -> MemoryShare? {
     let share = MemoryShare(of: self, account: account)
     return share.grow(to: count) ? share : nil
   }
 
-  /// Takes all of `count` bytes for a transfer, or none.
+  /// Reserves all of `count` bytes for a transfer, or none.
   ///
   /// - Parameters:
-  ///   - total: The bytes that the transfer holds with them.
+  ///   - total: All bytes of the transfer, with these.
   ///   - account: The sender; `nil` if the server does not distinguish senders.
   func reserve(_ count: Int, total: Int, account: String?) -> Bool {
     state.withLock { state in
@@ -100,8 +100,8 @@ package final class MemoryBudget: Sendable {
     }
   }
 
-  /// Waits for memory for work, a limited time; `nil` if there is none. The memory is free again when
-  /// the returned object is released.
+  /// Waits for memory for work, a limited time; `nil` if there is none. The memory is free again
+  /// when the returned object is released.
   package func grant(_ bytes: Int, account: String?) async -> MemoryGrant? {
     let (ticket, grant) = state.withLock { state in
       state.nextTicket += 1
@@ -147,7 +147,7 @@ package final class MemoryBudget: Sendable {
     waiter?.resume(returning: false)
   }
 
-  /// Changes the ledger, and resumes those that get memory by it.
+  /// Changes the ledger, and resumes the requests that get memory by it.
   private func resume(
     _ change: (inout MemoryLedger<Int>) -> [Int], also: (inout State) -> Void = { _ in }
   ) {
@@ -173,8 +173,7 @@ package final class MemoryGrant: Sendable {
   deinit { budget.release(grant) }
 }
 
-/// The share of the budget that one request has taken, until it is forgotten. One thread uses it at
-/// a time.
+/// The memory reserved by one request, until it is released. One thread uses it at a time.
 package final class MemoryShare: Sendable {
   private let budget: MemoryBudget
   private let account: String?
@@ -189,7 +188,7 @@ package final class MemoryShare: Sendable {
 
   var count: Int { taken.load(ordering: .relaxed) }
 
-  /// Takes memory up to `wanted` bytes; returns `false` if the budget is used up.
+  /// Reserves memory up to `wanted` bytes; returns `false` if the budget is used up.
   func grow(to wanted: Int) -> Bool {
     let count = count
     guard wanted > count else { return true }
@@ -198,7 +197,7 @@ package final class MemoryShare: Sendable {
     return true
   }
 
-  /// Keeps no more than `wanted` bytes.
+  /// Releases all memory above `wanted` bytes.
   func shrink(to wanted: Int) {
     let count = count
     guard wanted < count else { return }

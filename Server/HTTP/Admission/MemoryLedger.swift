@@ -1,4 +1,4 @@
-/// The rules by which a process shares its budget of memory; pure.
+/// The rules to share a process's budget of memory; pure.
 ///
 /// Three kinds of use share it. *Transfers* are bodies and answers, which live as long as their
 /// clients are slow. *Work* is the memory of a transaction, which ends by itself. *Large work* is
@@ -11,23 +11,24 @@
 /// | large work | a half | one at a time |
 /// | work | all | — |
 ///
-/// So a sixteenth is always there for small work. Large work never depends on slow clients, and small
-/// work never waits for both of them.
+/// So a sixteenth is always there for small work. Large work never depends on slow clients, and
+/// small work never waits for both of them.
 ///
 /// Requests for work wait in turns: one of each account after the other. The next one in turn waits
-/// until its memory is free. No later request overtakes it. If it is turned away before, its account
-/// keeps its age, and goes before later ones when it comes back. So a large request does not starve.
+/// until enough memory is free. No later request overtakes it. If it is turned away before, its
+/// account keeps its age, and goes before later ones when it comes back. So a large request does
+/// not starve.
 struct MemoryLedger<Ticket: Hashable> {
   /// The answer to a request for work.
   enum Verdict: Equatable {
     case granted
-    /// The caller is in the queue; ``release(_:)`` returns its ticket.
+    /// The caller is in the queue; ``release(_:)`` returns the ticket.
     case waits
     /// As many wait as may.
     case refused
   }
 
-  /// Memory that is in use.
+  /// Memory in use.
   struct Grant: Equatable {
     var bytes: Int
     var kind: Kind
@@ -50,7 +51,7 @@ struct MemoryLedger<Ticket: Hashable> {
   /// Requests for work that may wait together, and those of one account.
   static var waitersMax: Int { 1_024 }
   static var waitersOfAccountMax: Int { 64 }
-  /// Accounts that keep their ages after they were turned away.
+  /// Accounts with a stored age after they were turned away.
   static var rememberedMax: Int { 1_024 }
 
   /// In bytes.
@@ -72,14 +73,14 @@ struct MemoryLedger<Ticket: Hashable> {
   var accountMax: Int { limit / 4 }
   var largeWorkMax: Int { limit / 2 }
 
-  /// Requests for work that wait.
+  /// Requests for work in the queue.
   var waiting: Int { small.count + large.count }
 
   // MARK: Transfers
 
   /// Grants all of `bytes` to a transfer, or none.
   ///
-  /// - Parameter total: The bytes that the transfer holds with them.
+  /// - Parameter total: All bytes of the transfer, with these.
   mutating func admitTransfer(_ bytes: Int, total: Int, account: String?) -> Bool {
     let ceiling = total <= Self.smallTransfer ? smallTransferMax : transferMax
     guard bytes <= limit - used, bytes <= ceiling - transfers else { return false }
@@ -118,7 +119,7 @@ struct MemoryLedger<Ticket: Hashable> {
     return true
   }
 
-  /// Grants work, or has it wait in its account's turn.
+  /// Grants work, or makes it wait in the account's turn.
   mutating func admit(_ grant: Grant, ticket: Ticket) -> Verdict {
     if admitAtOnce(grant) { return .granted }
     let waiter = Waiter(ticket: ticket, grant: grant)
@@ -130,7 +131,7 @@ struct MemoryLedger<Ticket: Hashable> {
     return isAdded ? .waits : .refused
   }
 
-  /// Ends work. Returns the requests that are granted now.
+  /// Ends work. Returns the requests granted now.
   mutating func release(_ grant: Grant) -> [Ticket] {
     used -= grant.bytes
     if grant.kind == .largeWork {
@@ -140,11 +141,10 @@ struct MemoryLedger<Ticket: Hashable> {
     return admitWaiters()
   }
 
-  /// Ends a wait. Returns whether the request was still waiting, and the requests that are granted
-  /// now.
+  /// Ends a wait. Returns `true` if the request was still waiting, and the requests granted now.
   ///
   /// - Parameter isTurnedAway: Whether the sender would have waited on. Then its account keeps its
-  ///   age for its next request.
+  ///   age for the next request.
   mutating func withdraw(
     _ ticket: Ticket, isTurnedAway: Bool
   ) -> (wasWaiting: Bool, granted: [Ticket]) {
@@ -155,7 +155,7 @@ struct MemoryLedger<Ticket: Hashable> {
     return (wasWaiting, wasWaiting ? admitWaiters() : [])
   }
 
-  /// Whether an earlier request waits for memory, and not only for its own account.
+  /// Returns `true` if an earlier request waits for memory, and not only for its own account.
   private func isOvertaking(_ grant: Grant) -> Bool {
     grant.kind == .largeWork
       ? large.next(skipping: atLargeWork) != nil : small.next(skipping: []) != nil
@@ -194,14 +194,14 @@ struct MemoryLedger<Ticket: Hashable> {
 
 /// Waiting requests of accounts that take turns; pure.
 ///
-/// An account that was turned away after its wait keeps its age. When it comes back, it goes before
-/// all accounts that came after its first request. So it gets its turn some time, however many others
+/// An account that was turned away after a wait keeps its age. When it comes back, it goes before
+/// all accounts that came after its first request. So it gets a turn some time, however many others
 /// there are: each of them goes before it once at most.
 private struct MemoryTurns<Waiter> {
   /// The place of an account.
   private struct Place {
     let account: String
-    /// A number that grows with each place.
+    /// A number, larger for each later place.
     let age: Int
   }
 
@@ -231,12 +231,12 @@ private struct MemoryTurns<Waiter> {
     return nextAge
   }
 
-  /// Returns the first request of the next account that is not one of these.
+  /// Returns the first request of the next account outside of this set.
   func next(skipping accounts: Set<String>) -> Waiter? {
     order.first { !accounts.contains($0.account) }.flatMap { queues[$0.account]?.first }
   }
 
-  /// Removes that request. Its account's turn comes again behind all others.
+  /// Removes this request. The account's turn comes again behind all others.
   mutating func removeNext(skipping accounts: Set<String>) {
     guard let place = order.firstIndex(where: { !accounts.contains($0.account) }) else { return }
     let account = order.remove(at: place).account
@@ -249,10 +249,10 @@ private struct MemoryTurns<Waiter> {
     }
   }
 
-  /// Removes a request. Returns whether it was there.
+  /// Removes a request. Returns `true` if it was there.
   ///
-  /// - Parameter remembered: Accounts whose ages are kept, if this one is among them; `nil` for a
-  ///   request that its sender has given up.
+  /// - Parameter remembered: Accounts with stored ages, if this account is to be among them; `nil`
+  ///   for a request given up by the sender.
   mutating func remove(remembered: Int?, where isWanted: (Waiter) -> Bool) -> Bool {
     for (account, queue) in queues {
       guard let index = queue.firstIndex(where: isWanted) else { continue }
@@ -269,7 +269,7 @@ private struct MemoryTurns<Waiter> {
     return false
   }
 
-  /// Keeps the age of an account; of too many, the oldest ones are kept.
+  /// Stores the age of an account; of too many, only the oldest ones stay.
   private mutating func remember(_ account: String, _ age: Int, max: Int) {
     turnedAway[account] = age
     guard turnedAway.count > max else { return }

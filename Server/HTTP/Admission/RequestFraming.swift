@@ -1,9 +1,9 @@
 import FerryPlatform
 
-/// The host and the framing of a request, by its headers (RFC 9112 §3.2, §6). Pure.
+/// The host and the framing of a request, by the headers (RFC 9112 §3.2, §6). Pure.
 ///
-/// Requests that two servers could read differently are refused, for the way here may lead through
-/// another one.
+/// Requests that two servers could read differently are refused: the way here may lead through
+/// another server.
 struct RequestFraming: Equatable {
   /// Bytes of content; `nil` for chunks.
   var declaredLength: Int?
@@ -66,8 +66,8 @@ struct RequestFraming: Equatable {
     }
   }
 
-  /// The headers besides that may occur once (RFC 9110 §5.3). Of two of them, each reader could use
-  /// another one. Headers that are lists, such as `Content-Encoding`, are read with all their lines.
+  /// Other headers that may occur once (RFC 9110 §5.3). Of two of them, each reader could use
+  /// another one. Headers with lists, such as `Content-Encoding`, are read with all their lines.
   private static let singles = [
     "Authorization", "Content-Type", "Content-Range", "Range", "If-Range", "If-Modified-Since",
     "If-Unmodified-Since", "Origin", "Sec-Fetch-Site", "Last-Event-ID",
@@ -76,7 +76,7 @@ struct RequestFraming: Equatable {
 
   private static let notInHosts = Array("/?#@,\\\"<>".utf8)
 
-  /// Returns the authority without case and without the port that `http` implies.
+  /// Returns the authority without case and without the default port of `http`.
   private static func bare(_ authority: String) -> String {
     let lowered = authority.lowercasedASCII
     return lowered.start(before: ":80").map(String.init) ?? lowered

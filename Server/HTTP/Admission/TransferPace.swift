@@ -1,11 +1,11 @@
-/// How slow a client may be. Pure: the caller brings the time.
+/// The limit of a client's slowness. Pure: the caller brings the time.
 ///
 /// A limit on silence alone is none: one byte every few seconds would hold a connection, and the
-/// memory of its request, for hours.
+/// memory of a request, for hours.
 package struct TransferPace: Sendable, Equatable {
   /// From the first moment of a connection, or from the request line, to the end of the headers.
   package var headers: Duration
-  /// The time that every transfer of content may take, of any size.
+  /// The time allowed for every transfer of content, of any size.
   package var grace: Duration
   /// Bytes of content a second, on average, after the grace.
   package var bytesPerSecond: Int
@@ -22,8 +22,7 @@ package struct TransferPace: Sendable, Equatable {
   /// Files cost no memory while they are sent, so their readers may be this many times slower.
   static let fileFactor = 16
 
-  /// Returns the time at which a transfer that began at `start` has taken too long, after `count`
-  /// bytes.
+  /// Returns the end of the time for a transfer from `start` on, after `count` bytes.
   func deadline(start: Duration, count: Int, slowness: Int = 1) -> Duration {
     let rate = Double(max(bytesPerSecond, 1)) / Double(max(slowness, 1))
     return start + grace + .seconds(Double(max(count, 0)) / rate)

@@ -32,12 +32,12 @@ final class Acceptor: Sendable {
     thread.start()
   }
 
-  /// Notes that a connection that was handed on is closed.
+  /// Records the close of a connection that was handed on.
   func connectionClosed(_ connection: ClientConnection) {
     if table.close(connection) { wake() }
   }
 
-  /// Notes the phase that a connection is in now.
+  /// Records the present phase of a connection.
   func connection(_ connection: ClientConnection, isIn phase: ConnectionLedger.Phase) {
     if table.move(connection, to: phase) { wake() }
   }

@@ -1,17 +1,17 @@
 import Synchronization
 
-/// One connection, from its acceptance to its end.
+/// One connection, from acceptance to close.
 final class ClientConnection: Sendable {
-  /// Its number in the ledger.
+  /// The number in the ledger.
   let number: Int
   let socket: Int32
   let peer: IPAddress
-  /// Whether it serves probes and administration only.
+  /// True if it serves probes and administration only.
   let isReserve: Bool
   /// Nanoseconds on the server's clock; `never` while the client owes nothing.
   private let deadline: Atomic<Int64>
 
-  /// The progress of an answer that holds memory; `nil` if there is none.
+  /// The progress of an answer with reserved memory; `nil` if there is none.
   private let stall = Mutex<ReaderStall?>(nil)
 
   private static let never = Int64.max
@@ -34,10 +34,10 @@ final class ClientConnection: Sendable {
     deadline.load(ordering: .relaxed) < Self.nanoseconds(now)
   }
 
-  /// Notes that an answer holds memory from now on, or none does.
+  /// Records if an answer holds memory from now on.
   func setStall(_ stall: ReaderStall?) { self.stall.withLock { $0 = stall } }
 
-  /// Returns whether an answer holds memory, and its client does not read it.
+  /// Returns `true` if an answer holds memory, and the client does not read it.
   func isStalled(_ now: Duration) -> Bool {
     stall.withLock { stall in
       guard stall != nil, let count = SocketProgress.acknowledgedBytes(of: socket) else {

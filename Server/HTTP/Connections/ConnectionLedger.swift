@@ -1,28 +1,28 @@
-/// The decision which connections are accepted, and which of them give way; pure.
+/// The decision about connections to accept and to close; pure.
 ///
 /// In a full server the oldest connection without a complete request gives way to a new one. Beyond
-/// that, a few more are accepted that serve probes and administration only, so that a full server
-/// can still be examined and repaired.
+/// that, a few more are accepted for probes and administration only, so a full server can still be
+/// examined and repaired.
 struct ConnectionLedger {
-  /// The part of an exchange that a connection is in. The first three give way, in this order.
+  /// The part of a connection's exchange. The first three give way, in this order.
   enum Phase: Int, CaseIterable {
     /// Between two requests.
     case idle
-    /// New, or its headers are incomplete.
+    /// New, or with incomplete headers.
     case headers
-    /// The content of its request is incomplete.
+    /// The content of the request is incomplete.
     case content
-    /// Its request is complete.
+    /// The request is complete.
     case answering
 
     /// The number of phases whose connections give way.
     static let waitingCount = Phase.answering.rawValue
   }
 
-  /// A connection that was accepted.
+  /// An accepted connection.
   struct Place: Equatable {
     var number: Int
-    /// Whether it serves probes and administration only.
+    /// True if it serves probes and administration only.
     var isReserve = false
     /// The connection that gives way to it: the caller closes it, and removes it then.
     var evicted: Int?
@@ -70,7 +70,7 @@ struct ConnectionLedger {
     self.limits = limits
   }
 
-  /// Whether the next connection has to wait until another one closes or waits for its client.
+  /// True if the next connection has to wait until another one closes or waits for its client.
   var isFull: Bool {
     if openCount < limits.connections { return false }
     if closingCount < limits.closing, canEvict(onReserve: false) { return false }
@@ -78,8 +78,8 @@ struct ConnectionLedger {
     return closingCount >= limits.closing || !canEvict(onReserve: true)
   }
 
-  /// Adds a connection; `nil` if its address has as many as it may. Ask ``isFull`` first.
-  /// - Parameter address: `nil` for a connection that many clients share.
+  /// Adds a connection; `nil` if the address has reached the limit. Ask ``isFull`` first.
+  /// - Parameter address: `nil` for a connection shared by many clients.
   mutating func add(_ address: ClientAddress?) -> Place? {
     let address = address.flatMap { $0.isLimited ? $0 : nil }
     if let address, share(of: address) != .within { return nil }
@@ -98,7 +98,7 @@ struct ConnectionLedger {
     return place
   }
 
-  /// Moves a connection to the end of the line of its new phase.
+  /// Moves a connection to the end of the line of the new phase.
   mutating func move(_ number: Int, to phase: Phase) {
     guard var entry = entries[number], !entry.gaveWay, entry.phase != phase else { return }
     lines.remove(number)
@@ -107,7 +107,7 @@ struct ConnectionLedger {
     if phase != .answering { lines.append(number, to: Self.line(entry)) }
   }
 
-  /// Removes a connection that is closed.
+  /// Removes a closed connection.
   mutating func remove(_ number: Int) {
     guard let entry = entries.removeValue(forKey: number) else { return }
     if entry.gaveWay {
@@ -120,7 +120,7 @@ struct ConnectionLedger {
 
   // MARK: Clients
 
-  /// Counts a request that came through a shared connection as a connection of its client, until
+  /// Counts a request over a shared connection as a connection of the client, until
   /// ``release(_:)``.
   mutating func charge(_ client: ClientAddress) -> Share {
     guard client.isLimited else { return .within }
@@ -147,7 +147,7 @@ struct ConnectionLedger {
     lines.firstInUse(of: Self.lines(onReserve: onReserve)) != nil
   }
 
-  /// Frees the place of the oldest connection that waits for its client; returns its number.
+  /// Frees the place of the oldest connection that waits for the client; returns the number.
   private mutating func evict(onReserve: Bool) -> Int? {
     guard closingCount < limits.closing,
       let line = lines.firstInUse(of: Self.lines(onReserve: onReserve)),

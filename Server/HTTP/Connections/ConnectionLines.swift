@@ -19,12 +19,12 @@ struct ConnectionLines {
     ends = Array(repeating: nil, count: count)
   }
 
-  /// Returns the first line that is not empty, of those in `lines`.
+  /// Returns the first line of `lines` with a connection.
   func firstInUse(of lines: Range<Int>) -> Int? {
     lines.first { ends[$0] != nil }
   }
 
-  /// Returns the connection that entered a line first.
+  /// Returns the first connection of a line.
   func oldest(of line: Int) -> Int? { ends[line]?.oldest }
 
   /// Adds a connection to the end of a line.
@@ -35,7 +35,7 @@ struct ConnectionLines {
     ends[line] = Ends(oldest: ends[line]?.oldest ?? number, newest: number)
   }
 
-  /// Removes a connection from its line, if it is in one.
+  /// Removes a connection from a line, if it is in one.
   mutating func remove(_ number: Int) {
     guard let place = places.removeValue(forKey: number) else { return }
     if let older = place.older { places[older]?.newer = place.newer }

@@ -4,14 +4,14 @@ import Synchronization
 
 /// A connection of libmicrohttpd.
 struct ConnectionHandle: @unchecked Sendable {
-  // SAFETY: only MHD_resume_connection is called with it off its own thread, which
-  // libmicrohttpd allows while the connection is suspended.
+  // SAFETY: only MHD_resume_connection is called with it off its own thread, which libmicrohttpd
+  // allows while the connection is suspended.
   let pointer: OpaquePointer
 }
 
-/// The exchanges in progress, and which of their connections are suspended.
+/// The exchanges in progress, and their suspended connections.
 ///
-/// Its lock makes sure that each suspension has exactly one resume, and that no suspension follows
+/// The lock makes sure that each suspension has exactly one resume, and that no suspension follows
 /// `close`. libmicrohttpd aborts the process if it is stopped with a suspended connection.
 final class ConnectionRegistry: Sendable {
   private struct Entry {
@@ -42,7 +42,7 @@ final class ConnectionRegistry: Sendable {
     }
   }
 
-  /// Forgets an exchange; its socket may be closed afterwards.
+  /// Forgets an exchange; the socket may be closed afterwards.
   func remove(_ exchange: Exchange) {
     let waiter = state.withLock { state in
       state.entries[ObjectIdentifier(exchange)] = nil
@@ -51,7 +51,7 @@ final class ConnectionRegistry: Sendable {
     waiter?.resume()
   }
 
-  /// Suspends the exchange's connection, on its own thread; returns `false` once closed.
+  /// Suspends the exchange's connection, on the connection's thread; returns `false` once closed.
   func suspend(_ exchange: Exchange, _ connection: ConnectionHandle) -> Bool {
     state.withLock { state in
       guard !state.isClosed else { return false }

@@ -7,7 +7,7 @@ import Synchronization
 final class ConnectionTable: Sendable {
   /// Counts of connections turned away or cut off since the start.
   struct Counts: Sendable, Equatable {
-    /// Connections of addresses that had as many as they may.
+    /// Connections of addresses at their limit.
     var refused = 0
     /// Connections whose client was too slow.
     var late = 0
@@ -27,7 +27,7 @@ final class ConnectionTable: Sendable {
   private static let period = DispatchTimeInterval.milliseconds(500)
   private static let queue = DispatchQueue(label: "ferry.http.deadlines")
 
-  /// Connections that gave way and may still be open, at most.
+  /// The most connections that gave way and are perhaps still open.
   let closingMax: Int
   private let state: Mutex<State>
   private let pace: TransferPace
@@ -57,7 +57,7 @@ final class ConnectionTable: Sendable {
 
   var isFull: Bool { state.withLock { $0.ledger.isFull } }
 
-  /// Connections that are open, those for probes and administration included.
+  /// Open connections, those for probes and administration included.
   var count: Int { state.withLock { $0.ledger.openCount + $0.ledger.reserveCount } }
 
   var counts: Counts { state.withLock { $0.counts } }
@@ -75,8 +75,8 @@ final class ConnectionTable: Sendable {
       if let evicted = place.evicted.flatMap({ state.byNumber[$0] }) {
         state.counts.evicted += 1
         evicted.expect(by: nil)
-        // Under the lock, so that the number does not name another socket meanwhile. No reset: the
-        // last answer may still be on its way.
+        // Under the lock, so the number does not name another socket meanwhile. No reset: the last
+        // answer may still be under way.
         shutdown(evicted.socket, Int32(SHUT_RDWR))
       }
       let connection = ClientConnection(
@@ -90,8 +90,8 @@ final class ConnectionTable: Sendable {
     return connection
   }
 
-  /// Counts a request that a client has sent through a trusted proxy as a connection of the client,
-  /// until ``release(_:)``.
+  /// Counts a client's request through a trusted proxy as a connection of the client, until
+  /// ``release(_:)``.
   func charge(_ client: ClientAddress) -> ConnectionLedger.Share {
     state.withLock { $0.ledger.charge(client) }
   }
@@ -100,7 +100,7 @@ final class ConnectionTable: Sendable {
     state.withLock { $0.ledger.release(client) }
   }
 
-  /// Notes the phase that a connection is in now. Returns whether the table was full until then,
+  /// Records the present phase of a connection. Returns `true` if the table was full until then,
   /// and is not any more.
   func move(_ connection: ClientConnection, to phase: ConnectionLedger.Phase) -> Bool {
     state.withLock { state in
@@ -138,7 +138,7 @@ final class ConnectionTable: Sendable {
         connection.setStall(nil)
         connection.expect(by: nil)
         state.counts.late += 1
-        // Under the lock, so that the number does not name another socket meanwhile.
+        // Under the lock, so the number does not name another socket meanwhile.
         SocketReset.begin(connection.socket)
       }
     }

@@ -2,17 +2,17 @@ import CFerryMicroHTTPD
 @preconcurrency import Dispatch
 import Glibc
 
-/// The closing of a refused connection after its peer has read the answer.
+/// The closing of a refused connection after the peer has read the answer.
 ///
-/// Closing a socket that still has unread input makes the kernel send a reset, which can destroy an
-/// answer on its way. So input is read and thrown away until the peer closes, for a bounded time
-/// and a bounded number of connections.
+/// Closing a socket with unread input makes the kernel send a reset, which can destroy an answer
+/// under way. So input is read and thrown away until the peer closes, for a bounded time and a
+/// bounded number of connections.
 enum LingeringClose {
   private static let timeLimit = DispatchTimeInterval.seconds(5)
   private static let slots = DispatchSemaphore(value: 128)
   private static let queue = DispatchQueue(label: "ferry.http.lingering-close")
 
-  /// Takes a duplicate of `socket`, which the caller goes on to close.
+  /// Duplicates `socket`, and the caller goes on to close the original.
   static func begin(_ socket: Int32) {
     guard slots.wait(timeout: .now()) == .success else { return }
     let duplicate = fcntl(socket, F_DUPFD_CLOEXEC, 0)
@@ -25,7 +25,7 @@ enum LingeringClose {
     source.setCancelHandler {
       close(duplicate)
       slots.signal()
-      // A handler that refers to its source keeps it alive.
+      // A handler with a reference to the source keeps the source alive.
       source.setEventHandler(handler: nil)
       source.setCancelHandler(handler: nil)
     }

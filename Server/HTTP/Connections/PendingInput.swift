@@ -5,10 +5,10 @@ import Glibc
 enum PendingInput {
   case none
   case some
-  /// The peer has closed its side, or the connection is broken.
+  /// The peer has stopped sending, or the connection is broken.
   case ended
 
-  /// Looks without taking anything.
+  /// Peeks at the input without removing anything.
   init(peeking socket: Int32) {
     var byte: UInt8 = 0
     let count = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))

@@ -32,7 +32,7 @@ struct SocketAddress {
     }
   }
 
-  /// Creates an address that a system call is to fill in.
+  /// Creates an address for a system call to fill in.
   init() {
     length = socklen_t(MemoryLayout<sockaddr_storage>.size)
   }
@@ -57,10 +57,10 @@ struct SocketAddress {
     }
   }
 
-  /// The address without its port.
+  /// The address without the port.
   var ip: IPAddress { withUnsafeBytes(of: storage) { Self.ip(isIPv6: isIPv6, $0) } }
 
-  /// Returns the address of a socket without its port; `nil` for another family.
+  /// Returns the address of a socket without the port; `nil` for another family.
   static func ip(of address: UnsafePointer<sockaddr>?) -> IPAddress? {
     guard let address else { return nil }
     let family = Int32(address.pointee.sa_family)

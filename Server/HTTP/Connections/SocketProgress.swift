@@ -9,14 +9,14 @@ enum SocketProgress {
   private static let receivedAt = 128
   private static let infoBytes = 256
 
-  /// Returns the bytes that the other side has acknowledged since the connection began; `nil` if
-  /// the system does not report them.
+  /// Returns the bytes acknowledged by the other side since the connection began; `nil` if the
+  /// system does not report them.
   static func acknowledgedBytes(of socket: Int32) -> UInt64? {
     counter(at: acknowledgedAt, of: socket)
   }
 
-  /// Returns the bytes that this process has read since the connection began. Returns `nil` if the
-  /// system does not report them, or if bytes come in too fast to catch a consistent moment.
+  /// Returns the bytes read by this process since the connection began. Returns `nil` if the system
+  /// does not report them, or if bytes come in too fast to catch a consistent moment.
   static func consumedBytes(of socket: Int32) -> UInt64? {
     for _ in 0..<8 {
       guard let before = counter(at: receivedAt, of: socket) else { return nil }

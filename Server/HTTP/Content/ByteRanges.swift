@@ -21,8 +21,8 @@ package struct ByteRanges: Sendable, Equatable {
   /// The most ranges in one header: more count as an attack (RFC 9110 §17.15), and the header is
   /// ignored.
   package static let countMax = 64
-  /// The smallest gap in bytes between two ranges that are sent apart. Each part of a multipart
-  /// answer costs about that much (RFC 9110 §14.6 note).
+  /// The smallest gap in bytes between two ranges sent separately. Each part of a multipart answer
+  /// costs about that much (RFC 9110 §14.6 note).
   package static let gapMin = 80
 
   private let specifications: [Specification]
@@ -47,7 +47,7 @@ package struct ByteRanges: Sendable, Equatable {
     self.specifications = specifications
   }
 
-  /// Returns the bytes that are meant of a representation of `size` bytes.
+  /// Returns the selected bytes of a representation of `size` bytes.
   package func resolved(size: Int) -> Resolution {
     var ranges: [Range<Int>] = []
     for specification in specifications {
@@ -55,7 +55,7 @@ package struct ByteRanges: Sendable, Equatable {
       case .span(let first, let last) where first < size:
         ranges.append(first..<min(last, size - 1) + 1)
       case .suffix(let count) where count > 0:
-        // All of an empty content is available, but no Content-Range can express that.
+        // All of an empty content is available, but no Content-Range can express this.
         if size == 0 { return .whole }
         ranges.append(size - min(count, size)..<size)
       case .span, .suffix: continue
@@ -64,7 +64,7 @@ package struct ByteRanges: Sendable, Equatable {
     return ranges.isEmpty ? .unsatisfiable : .ranges(Self.coalesced(ranges))
   }
 
-  /// Joins ranges that overlap or nearly touch; a joined range is at the place of its first part.
+  /// Joins ranges that overlap or nearly touch; a joined range is at the place of the first part.
   /// All together is never more than the size, so overlaps cannot multiply the work.
   private static func coalesced(_ ranges: [Range<Int>]) -> [Range<Int>] {
     let ascending = ranges.enumerated().sorted {

@@ -2,8 +2,8 @@ import CFerryMicroHTTPD
 import Glibc
 
 extension FileContent {
-  /// Lets libmicrohttpd send a file by sendfile(2), from a descriptor of its own that it closes;
-  /// nil when it is out of memory.
+  /// Makes libmicrohttpd send a file by sendfile(2), from a duplicate descriptor to be closed by
+  /// libmicrohttpd; nil when it is out of memory.
   func daemonResponse() -> OpaquePointer? {
     // Without a free descriptor it is read through the open one.
     guard count > 0, let descriptor = file.duplicate() else {
@@ -17,13 +17,13 @@ extension FileContent {
 }
 
 extension SegmentedContent {
-  /// Lets libmicrohttpd ask for the content piece by piece; nil when it is out of memory.
+  /// Makes libmicrohttpd ask for the content piece by piece; nil when it is out of memory.
   func daemonResponse() -> OpaquePointer? { SegmentsOwner(self).daemonResponse() }
 }
 
 /// The owner of segments while libmicrohttpd reads them.
 private final class SegmentsOwner {
-  /// Bytes that each answer in progress holds, and the most that is read from a file at once.
+  /// Bytes of each answer in progress, and the most bytes read from a file at once.
   private static let blockSize = 64 << 10
   /// MHD_CONTENT_READER_END_WITH_ERROR, which closes the connection.
   private static let failure = -2
@@ -50,7 +50,7 @@ private final class SegmentsOwner {
   }
 }
 
-/// Creates an answer that states the size of its content and has none: to `HEAD`, or with 304.
+/// Creates an answer with the size of the content, and without the content: to `HEAD`, or with 304.
 func contentlessDaemonResponse(count: Int) -> OpaquePointer? {
   MHD_create_response_from_callback(
     UInt64(count), 1, { _, _, _, _ in -2 }, nil, nil)

@@ -1,4 +1,4 @@
-/// A part of the content of an answer: bytes of its own, or a range of the representation.
+/// A part of the content of an answer: separate bytes, or a range of the representation.
 package enum ContentPart: Sendable, Equatable {
   case bytes([UInt8])
   case range(Range<Int>)
@@ -31,14 +31,13 @@ package enum ContentPart: Sendable, Equatable {
   }
 }
 
-/// The answer to `GET` or `HEAD` with content that is elsewhere: its head, and the parts to fetch.
-/// Pure.
+/// The answer to `GET` or `HEAD` for content elsewhere: the head, and the parts to fetch. Pure.
 package struct RelayPlan: Sendable {
   package let status: Int
   package let headers: HTTPHeaders
   /// In the order in which they are sent; none if no content follows the head.
   package let parts: [ContentPart]
-  /// The size of the content that the head states, in bytes.
+  /// The size of the content in the head, in bytes.
   private let count: Int
 
   /// Decides as for a file; see ``FileSelection``.

@@ -4,7 +4,7 @@ import FerryPlatform
 package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
   /// The text between the quotes.
   package let opaque: String
-  /// Whether equal tags promise equal meaning only, and not equal bytes.
+  /// True if equal tags promise equal meaning only, and not equal bytes.
   package let isWeak: Bool
 
   /// Creates a strong tag. `opaque` holds visible characters only, and no quotes.
@@ -32,7 +32,7 @@ package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
   /// Returns whether both are equal, be they weak or strong.
   package func equalsWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 
-  /// Returns the tags of a list, up to the first thing that is none.
+  /// Returns the tags of a list, up to the first thing of another form.
   package static func list(_ text: String) -> [EntityTag] {
     var tags: [EntityTag] = []
     var rest = Substring(text)
@@ -50,7 +50,7 @@ package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
     self.isWeak = isWeak
   }
 
-  /// Takes a tag off the front of the text.
+  /// Removes a tag from the front of the text and returns it.
   private static func next(_ rest: inout Substring) -> EntityTag? {
     let weak = rest.rest(after: "W/")
     guard let text = (weak ?? rest).rest(after: "\"") else { return nil }

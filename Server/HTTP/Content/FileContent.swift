@@ -4,7 +4,7 @@ package struct FileContent: Sendable {
   /// In bytes, from the file's beginning.
   package let range: Range<Int>
 
-  /// Creates content of everything that the file held when it was opened.
+  /// Creates content of everything in the file at the time of opening.
   package init(_ file: ReadableFile) {
     self.file = file
     range = 0..<file.size
@@ -20,6 +20,6 @@ package struct FileContent: Sendable {
   /// In bytes.
   package var count: Int { range.count }
 
-  /// Whether the file still reaches as far.
+  /// True if the file still reaches as far.
   var isComplete: Bool { file.sizeNow >= range.upperBound }
 }

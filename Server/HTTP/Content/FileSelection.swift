@@ -17,7 +17,7 @@ package enum FileSelection: Sendable, Equatable {
   case preconditionFailed
 
   /// Decides in the order of RFC 9110 §13.2.2. A file has a tag and no date of change, so
-  /// conditions that name a date are ignored, and `If-Range` with one does not hold.
+  /// conditions with a date are ignored, and `If-Range` with one does not hold.
   package init(of representation: Representation, for request: HTTPRequest) {
     let (headers, tag) = (request.headers, representation.tag)
     let isGet = request.method == "GET"
@@ -49,7 +49,7 @@ package enum FileSelection: Sendable, Equatable {
     }
   }
 
-  /// Returns all header fields of the answer but those that the server adds by itself.
+  /// Returns all header fields of the answer but those added by the server itself.
   package func headers(of representation: Representation) -> HTTPHeaders {
     var headers: HTTPHeaders = [
       "Accept-Ranges": "bytes", "ETag": representation.tag.description,

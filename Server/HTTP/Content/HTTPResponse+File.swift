@@ -2,7 +2,7 @@ extension HTTPResponse {
   /// Answers `GET` or `HEAD` with a file: whole, in parts, or not at all if a condition of the
   /// request requires that.
   ///
-  /// A 416 or 412 has no content; the caller may give it one. The content of a 304 is not sent and
+  /// A 416 or 412 has no content; the caller may add some. The content of a 304 is not sent and
   /// only states the size (RFC 9110 §8.6). Nothing is read here, so it never blocks.
   package init(
     answering request: HTTPRequest, with content: ContentSegment, tag: EntityTag,
@@ -30,7 +30,7 @@ extension HTTPResponse {
       status: selection.status, headers: selection.headers(of: representation), body: body)
   }
 
-  /// Returns the bytes of content that are sent to answer `method`; nil while that is not known.
+  /// Returns the bytes of content sent to answer `method`; nil while this is unknown.
   package func contentCount(for method: String) -> Int? {
     sendsContent(for: method) ? body.count : 0
   }

@@ -6,10 +6,10 @@ package struct ReadableFileError: Error, Sendable, Equatable {
   package let code: Int32
 }
 
-/// A regular file that is open for reading, and is closed after its last use.
+/// A regular file open for reading, closed after the last use.
 ///
 /// Any number of answers may read it at once; none moves the descriptor's own position. It stays
-/// readable if its name is removed meanwhile. Its content must not change while it is sent.
+/// readable if the name is removed meanwhile. The content must not change while it is sent.
 package final class ReadableFile: Sendable {
   /// In bytes, as it was when it was opened.
   package let size: Int

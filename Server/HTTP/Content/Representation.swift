@@ -8,7 +8,7 @@ package struct Representation: Sendable, Equatable {
   /// The value of `Cache-Control`, or nil to leave it out.
   package let cacheControl: String?
 
-  /// Creates a representation. A media type that no header can hold becomes
+  /// Creates a representation. A media type not possible in a header becomes
   /// `application/octet-stream`.
   package init(size: Int, tag: EntityTag, mediaType: String, cacheControl: String? = nil) {
     self.size = size
@@ -18,7 +18,7 @@ package struct Representation: Sendable, Equatable {
     self.cacheControl = cacheControl
   }
 
-  /// Returns the value of `Content-Range` for some of its bytes.
+  /// Returns the value of `Content-Range` for some of the bytes.
   func contentRange(_ range: Range<Int>) -> String {
     "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
   }

@@ -1,10 +1,10 @@
 @preconcurrency import Dispatch
 import Synchronization
 
-/// A watch that cuts off answers whose file became shorter than promised.
+/// A watch that cuts off answers with a file shorter than promised.
 ///
-/// libmicrohttpd takes the end of the file in sendfile(2) for a socket that is full, and would wait
-/// until the connection's idle timeout. No timer runs while no file is being sent.
+/// libmicrohttpd takes the end of the file in sendfile(2) for a full socket, and would wait until
+/// the connection's idle timeout. No timer runs while no file is being sent.
 final class TruncationWatch: Sendable {
   private struct State {
     var sendings: [ObjectIdentifier: (exchange: Exchange, content: FileContent)] = [:]
@@ -16,7 +16,7 @@ final class TruncationWatch: Sendable {
 
   private let state = Mutex(State())
 
-  /// Notes that the exchange sends this content from now on.
+  /// Records this content as sent by the exchange from now on.
   func begin(_ exchange: Exchange, _ content: FileContent) {
     let isFirst = state.withLock { state in
       state.sendings[ObjectIdentifier(exchange)] = (exchange, content)
@@ -26,7 +26,7 @@ final class TruncationWatch: Sendable {
     if isFirst { scheduleTick() }
   }
 
-  /// Notes that the exchange is over.
+  /// Records the end of the exchange.
   func end(_ exchange: Exchange) {
     // The removed entry is released after the lock.
     _ = state.withLock { $0.sendings.removeValue(forKey: ObjectIdentifier(exchange)) }

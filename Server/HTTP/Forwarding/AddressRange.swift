@@ -1,11 +1,11 @@
-/// All addresses that begin with the same bits: `10.0.0.0/8`, `2001:db8::/32`, or one address.
+/// All addresses with the same first bits: `10.0.0.0/8`, `2001:db8::/32`, or one address.
 package struct AddressRange: Sendable, Equatable {
   private let first: IPAddress
-  /// The number of bits of the IPv6 form that count.
+  /// The number of fixed bits of the IPv6 form.
   private let bits: Int
 
-  /// Reads an address, or an address with the number of its first bits that count (CIDR). `nil` if
-  /// the text is neither, if it has other bits, or if no bit counts: that would be every address.
+  /// Reads an address, or an address with the number of fixed first bits (CIDR). `nil` if the text
+  /// is neither, if it has other bits, or if no bit counts: this would be every address.
   package init?(_ text: String) {
     let bytes = Array(text.utf8)
     let slash = bytes.firstIndex(of: UInt8(ascii: "/")) ?? bytes.endIndex

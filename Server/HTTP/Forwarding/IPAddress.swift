@@ -1,6 +1,7 @@
 import Glibc
 
-/// An IPv4 or IPv6 address. An IPv4 address within IPv6 (`::ffff:0:0/96`) is that IPv4 address.
+/// An IPv4 or IPv6 address. An IPv4 address within IPv6 (`::ffff:0:0/96`) counts as the IPv4
+/// address.
 package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
   /// The first 64 bits of the IPv6 form.
   let network: UInt64
@@ -43,10 +44,10 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
       interface: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
   }
 
-  /// Whether it is an IPv4 address.
+  /// True if it is an IPv4 address.
   var isIPv4: Bool { network == 0 && interface >> 32 == 0xFFFF }
 
-  /// The client that has this address.
+  /// The client with this address.
   package var client: ClientAddress {
     ClientAddress(ipv6Network: network, interface: interface)
   }

@@ -7,7 +7,7 @@ package struct TrustedProxies: Sendable, Equatable {
     case forwarded
   }
 
-  /// Trusted proxies that a request may pass, at most.
+  /// The most trusted proxies on the way of a request.
   static let hopsMax = 16
 
   package var ranges: [AddressRange]
@@ -22,9 +22,9 @@ package struct TrustedProxies: Sendable, Equatable {
     ranges.contains { $0.contains(address) }
   }
 
-  /// Returns the address of the client that sent a request: that of the peer, unless a trusted proxy
-  /// is the peer and names another. Headers are read from their end, up to the first address that
-  /// is no trusted proxy's. Anyone may have written the rest.
+  /// Returns the address of a request's client: the peer's, unless a trusted proxy is the peer and
+  /// names another. Headers are read from their end, up to the first address outside of the trusted
+  /// proxies. Anyone may have written the rest.
   ///
   /// Throws `malformedForwarding` if a trusted proxy names no address.
   package func client(
@@ -44,7 +44,7 @@ package struct TrustedProxies: Sendable, Equatable {
     return client
   }
 
-  /// Returns the addresses that a line names, the last one first; `nil` for other text.
+  /// Returns the addresses in a line, the last one first; `nil` for other text.
   private func addresses(in line: String) throws(HTTPFailure) -> [IPAddress?] {
     switch header {
     case .forwardedFor:

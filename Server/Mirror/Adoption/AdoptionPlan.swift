@@ -4,27 +4,27 @@ import FerryProtocol
 ///
 /// The company's table keeps its definition. Parts that devices cannot have do not travel.
 package struct AdoptionPlan: Sendable, Equatable {
-  /// A table that is adopted.
+  /// An adopted table.
   package struct Table: Sendable, Equatable {
     package var name: Name
     /// The definition from which devices create it.
     package var definition: DeclaredTable
-    /// The types in PostgreSQL that do not follow from the definition.
+    /// The types in PostgreSQL, unless they follow from the definition.
     package var types: [Name: MirrorType] = [:]
     package var adoption: MirrorAdoption
   }
 
   /// In the order of the request.
   package private(set) var tables: [Table] = []
-  /// Columns and foreign keys that do not travel, with the reason.
+  /// Columns and foreign keys left behind, with the reason.
   package private(set) var omitted: [String] = []
 
   /// Creates a plan.
   ///
   /// - Parameters:
   ///   - found: the tables, as PostgreSQL describes them.
-  ///   - chosen: the parts that travel, by the table's name.
-  /// - Throws: ``MirrorFault`` for a table that cannot be adopted.
+  ///   - chosen: the travelling parts, by the table's name.
+  /// - Throws: ``MirrorFault`` for an unsuitable table.
   init(_ found: [CompanyTable], _ chosen: [String: MirrorAdoption]) throws(MirrorFault) {
     for table in found {
       var omitted: [String] = []
@@ -245,8 +245,8 @@ extension DeclaredReference.Action {
 }
 
 extension DeclaredTable {
-  /// Returns the first part in which two definitions differ. The order of columns, defaults and indexes
-  /// do not count.
+  /// Returns the first part in which two definitions differ. The order of columns, defaults and
+  /// indexes do not count.
   fileprivate func difference(from other: DeclaredTable) -> String? {
     guard key == other.key else { return "its key is another one" }
     let names = Set(columns.map(\.name)).union(other.columns.map(\.name)).sorted()

@@ -29,7 +29,7 @@ struct CompanyReader {
     return table
   }
 
-  /// Returns the value that names a space as PostgreSQL writes it.
+  /// Returns the name of a space as PostgreSQL writes the value.
   ///
   /// - Throws: ``MirrorFault`` if it is no value of the column.
   func canonical(_ space: SpaceColumn, of table: CompanyTable) throws -> SpaceColumn {

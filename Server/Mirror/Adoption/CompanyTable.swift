@@ -3,18 +3,18 @@ import FerryProtocol
 /// A table of a company, as the catalog of PostgreSQL describes it.
 struct CompanyTable: Sendable, Equatable {
   var name: String
-  /// The code of its kind in `pg_class.relkind`: `r` for an ordinary table.
+  /// The code of the kind in `pg_class.relkind`: `r` for an ordinary table.
   var kind = "r"
-  /// Whether rows of it are in other tables, or whether it is a part of another one.
+  /// True if rows of it are in other tables, or whether it is a part of another one.
   var isDivided = false
   var columns: [CompanyColumn] = []
-  /// The columns of its primary key, in their order; empty if it has none.
+  /// The columns of the primary key, in order; empty if there is none.
   var key: [String] = []
-  /// Whether the primary key is checked at commit only.
+  /// True if the primary key is checked at commit only.
   var isKeyDeferrable = false
   var unique: [[String]] = []
   var references: [CompanyReference] = []
-  /// Rights on the table that the user of the database lacks.
+  /// Rights on the table missing for the database's user.
   var missingRights: [String] = []
 
   func column(_ name: String) -> CompanyColumn? { columns.first { Name($0.name) == Name(name) } }
@@ -23,16 +23,16 @@ struct CompanyTable: Sendable, Equatable {
 /// A column of a company's table.
 struct CompanyColumn: Sendable, Equatable {
   var name: String
-  /// The name of its type in the schema `pg_catalog`; `nil` for a type of another schema.
+  /// The name of the type in the schema `pg_catalog`; `nil` for a type of another schema.
   var type: String?
-  /// Its type, as the SQL of the table has it.
+  /// The type, as in the SQL of the table.
   var shownType: String
   /// The digits of a `numeric`; `nil` if they have no limit.
   var precision: Int?
   var isRequired = false
-  /// The SQL of its default value.
+  /// The SQL of the default value.
   var defaultSQL: String?
-  /// Whether PostgreSQL computes it from others.
+  /// True if PostgreSQL computes it from others.
   var isGenerated = false
   /// `a` if PostgreSQL always counts it, `d` if it does so by default, and empty if it does not.
   var identity = ""
@@ -41,23 +41,23 @@ struct CompanyColumn: Sendable, Equatable {
 /// A foreign key of a company's table.
 struct CompanyReference: Sendable, Equatable {
   var columns: [String]
-  /// The table that it refers to; `nil` if that is in another schema.
+  /// The referenced table; `nil` if it is in another schema.
   var table: String?
   var to: [String]
   /// The codes of `pg_constraint.confdeltype` and `confupdtype`.
   var onDelete = "a"
   var onUpdate = "a"
-  /// Whether PostgreSQL has checked it for all rows.
+  /// True if PostgreSQL has checked it for all rows.
   var isValid = true
 }
 
-/// The part of a company's table that travels.
+/// The travelling part of a company's table.
 package struct MirrorAdoption: Codable, Sendable, Equatable {
-  /// The columns that travel, with those of the key; empty for all that can.
+  /// The travelling columns, with those of the key; empty for all possible ones.
   package var columns: [String]
   /// The SQL of whether a row travels; `nil` for all rows.
   package var condition: String?
-  /// The column that names the space of a row, if the table has rows of several spaces.
+  /// The column with the space of a row, if the table has rows of several spaces.
   package var space: SpaceColumn?
 
   package init(columns: [String] = [], condition: String? = nil, space: SpaceColumn? = nil) {
@@ -65,7 +65,7 @@ package struct MirrorAdoption: Codable, Sendable, Equatable {
   }
 }
 
-/// A column of a company's table that names the space of each row.
+/// A column of a company's table with the space of each row.
 package struct SpaceColumn: Codable, Sendable, Equatable {
   package var name: String
   /// The value of the mirror's space, as PostgreSQL writes it.

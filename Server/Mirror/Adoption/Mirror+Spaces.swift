@@ -1,7 +1,7 @@
 import FerryPostgres
 import FerryProtocol
 
-/// Rows of a table with rows of several spaces that name a space without a mirror.
+/// Rows for a space without a mirror, in a table with rows of several spaces.
 package struct UnclaimedRows: Sendable, Equatable {
   package var table: Name
   package var column: String
@@ -11,11 +11,11 @@ package struct UnclaimedRows: Sendable, Equatable {
 }
 
 extension Mirror {
-  /// The most values of a table that are reported.
+  /// The most reported values of a table.
   private static let valuesMax: Int64 = 100
 
-  /// Returns the rows of the mirror's tables that no mirror of the database carries, by their values
-  /// of the column that names a space. Reads the tables as a whole.
+  /// Returns the rows of the mirror's tables without any mirror in the database, by their values of
+  /// the space column. Reads the tables as a whole.
   package func unclaimedRows() async throws -> [UnclaimedRows] {
     var found: [UnclaimedRows] = []
     for (name, adoption) in configuration.adoptions.sorted(by: { $0.key < $1.key }) {

@@ -16,8 +16,8 @@ package struct MirrorAdopter: Sendable {
     (self.configuration, self.folder, self.token) = (configuration, folder, token)
   }
 
-  /// - Throws: ``MirrorFault`` if a table cannot be adopted, or if the space defines it in another way;
-  ///   then nothing has changed.
+  /// - Throws: ``MirrorFault`` if a table cannot be adopted, or if the space defines it in another
+  ///   way; then nothing has changed.
   package func begin() async throws -> AdoptionPlan {
     try await PostgresPool.once(configuration.database) { try await begin($0) }
   }
@@ -27,7 +27,7 @@ package struct MirrorAdopter: Sendable {
     let plan = try await pool.run { try asked.plan($0) }
     let configuration = asked.configuration(for: plan)
     try folder.make()
-    // Another process may begin the same one: a group that runs, beside `ferryd mirror adopt`.
+    // Another process may begin the same one: a running group, beside `ferryd mirror adopt`.
     let lock = try folder.lock()
     defer { withExtendedLifetime(lock) {} }
     let isResumed = folder.exists
@@ -44,7 +44,7 @@ package struct MirrorAdopter: Sendable {
     }
   }
 
-  /// Gives the space the definitions that it lacks. Returns its schema.
+  /// Adds missing definitions to the space. Returns the space's schema.
   private func publish(_ plan: AdoptionPlan) async throws -> SpaceSchema {
     let replica = try await Replica.open(folder.replica)
     do {
@@ -74,7 +74,7 @@ package struct MirrorAdopter: Sendable {
     }
   }
 
-  /// How often the triggers are tried: programs may have the tables' locks for long.
+  /// The number of attempts to create the triggers: programs may have the tables' locks for long.
   static let triesMax = 60
 
   private func install(
@@ -92,6 +92,6 @@ package struct MirrorAdopter: Sendable {
 }
 
 extension PostgresError {
-  /// Whether it waited too long for a lock, or in a circle.
+  /// True if it waited too long for a lock, or in a circle.
   var isWait: Bool { kind == .server && ["55P03", "40P01"].contains(sqlState) }
 }

@@ -1,17 +1,17 @@
 import FerryProtocol
 
-/// SQL of a table that a company has, and that keeps its definition.
+/// SQL for a company's own table with an unchanged definition.
 extension MirrorSQL {
-  // MARK: The rows that travel
+  // MARK: The travelling rows
 
-  /// Returns the SQL of whether a row travels; `nil` if all do. The condition sees the row by the name of
-  /// its table.
+  /// Returns the SQL of the travelling rows' condition; `nil` if all rows travel. The condition
+  /// sees the row by the name of the table.
   func holds(_ row: String) -> String? {
     let isOurs = isOfSpace(row)
     guard let condition = table.adoption?.condition else {
       return isOurs.map { "coalesce(\($0), false)" }
     }
-    // A comment in the condition ends with its line.
+    // A comment in the condition ends with the line.
     let holds = """
       (SELECT coalesce((\(condition)
       ), false) FROM (SELECT \(row).*) AS \(quoted(table.name)))
@@ -21,7 +21,8 @@ extension MirrorSQL {
     return "CASE WHEN \(isOurs) THEN \(holds) ELSE false END"
   }
 
-  /// The SQL of whether a row belongs to the mirror's space, in a form for indexes; `nil` if all do.
+  /// The SQL of whether a row belongs to the mirror's space, in a form for indexes; `nil` if all
+  /// do.
   func isOfSpace(_ row: String) -> String? {
     table.adoption?.space.map {
       "\(row).\(quoted(Name($0.name))) = \(quoted(postgres: $0.value))"
@@ -30,7 +31,7 @@ extension MirrorSQL {
 
   private var andIsOfSpace: String { isOfSpace("t").map { " AND \($0)" } ?? "" }
 
-  /// The rows of the table that travel.
+  /// The travelling rows of the table.
   var travelling: String {
     holds("t").map { "(SELECT * FROM \(target) t WHERE \($0)\(andIsOfSpace))" } ?? target
   }
@@ -44,11 +45,11 @@ extension MirrorSQL {
       """
   }
 
-  /// A query that fails if the condition is wrong.
+  /// A query to fail if the condition is wrong.
   var check: String { "SELECT FROM \(travelling) t LIMIT 1" }
 
-  /// A query that fails if the table cannot have the space's definition: an administrator of the space may
-  /// change it, and a company its table. The functions that capture would record no write then.
+  /// A query to fail if the table cannot have the space's definition: an administrator of the space
+  /// may change it, and a company its table. The functions that capture would record no write then.
   var fits: String {
     """
     SELECT \(keyText("t.")), \(columnTexts("t.")), CASE \(faults("t.").joined(separator: " ")) END
@@ -64,8 +65,8 @@ extension MirrorSQL {
     return "\n  PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)');"
   }
 
-  /// The triggers of a table with rows of several spaces. The functions of the other spaces' mirrors do
-  /// not run.
+  /// The triggers of a table with rows of several spaces. The functions of the other spaces'
+  /// mirrors do not run.
   func spaceTriggers(_ space: SpaceColumn) -> [String] {
     let literal = quoted(postgres: space.value)
     let isOurs = { (row: String) in "\(row).\(quoted(Name(space.name))) = \(literal)" }
@@ -100,8 +101,8 @@ extension MirrorSQL {
     return "SELECT \(keyText("t.")) FROM \(target) t ORDER BY \(order) LIMIT 1"
   }
 
-  /// Returns the key with which the next slice ends, and the number of its rows. The parameters are the
-  /// most rows and bytes, and the greatest key; then the key with which the last one ended. Triggers
+  /// Returns the last key of the next slice, and the number of its rows. The parameters are the
+  /// most rows and bytes, and the greatest key; then the last key of the slice before. Triggers
   /// capture the rows of later keys: the slices never follow a program that adds rows.
   func sliceEnd(isFirst: Bool) -> String {
     """
@@ -116,16 +117,16 @@ extension MirrorSQL {
     """
   }
 
-  /// Captures the rows of a slice. A concurrent write of one of them is waited for, so that its newest
-  /// values are captured. The parameters are the key with which the slice ends, and the one with which
-  /// the last one ended.
+  /// Captures the rows of a slice. It waits for concurrent writes to them, so their newest values
+  /// are captured. The parameters are the last key of the slice, and the last key of the slice
+  /// before.
   func captureSlice(isFirst: Bool) -> String {
     capture(
       from: "\(target) t",
       where: place("<=", "$1::text[]") + (isFirst ? "" : " AND " + place(">", "$2::text[]")))
   }
 
-  /// Captures the rows with the keys of `unsent` that may be tried again, the longest noted ones first.
+  /// Captures the rows with the keys of `unsent` due for a retry, the longest recorded ones first.
   /// The parameter is the most rows.
   var captureUnsent: String {
     capture(
@@ -136,7 +137,7 @@ extension MirrorSQL {
         """, where: "true")
   }
 
-  /// Captures a row by its key, the parameter.
+  /// Captures a row by key, the parameter.
   var captureRow: String { capture(from: "\(target) t", where: place("=", "$1::text[]")) }
 
   private func capture(from: String, where condition: String) -> String {
@@ -154,13 +155,14 @@ extension MirrorSQL {
 
   // MARK: Applying
 
-  /// The condition of rows that the space may change or delete. Rows that it does not have as they are,
-  /// and rows that do not travel, are the company's alone.
+  /// Returns the condition of rows that the space may change or delete. Rows different in the
+  /// space, and rows that do not travel, are the company's alone.
   func isShared(_ key: String) -> String {
     " AND NOT \(isUnsent(key))" + (holds("t").map { " AND \($0)" } ?? "")
   }
 
-  /// The condition of rows that the space does not have as programs have written or deleted them.
+  /// Returns the condition of rows that the space does not have as programs have written or deleted
+  /// them.
   func isUnsent(_ key: String) -> String {
     """
     EXISTS (SELECT FROM \(Self.ledger).unsent u WHERE u.mirror = \(mirror)
@@ -168,12 +170,12 @@ extension MirrorSQL {
     """
   }
 
-  /// The key of a row of the parameters, as it is noted.
+  /// The key of a row of the parameters, as it is stored.
   var keyParameters: String {
     "ARRAY[\(table.key.indices.map { "x.k\($0)" }.joined(separator: ", "))]::text[]"
   }
 
-  /// Changes rows that are there. Triggers and defaults of an insert do not concern them.
+  /// Changes existing rows. Triggers and defaults of an insert do not concern them.
   var update: String? {
     guard !table.columns.isEmpty else { return nil }
     let sets = table.columns.map { "\(quoted($0.name)) = x.\(quoted($0.name))" }
@@ -189,7 +191,7 @@ extension MirrorSQL {
       """
   }
 
-  /// Adds rows that are absent.
+  /// Adds missing rows.
   var insert: String {
     var (names, values) = (table.all.map { quoted($0.name) }, self.values)
     if let space = table.adoption?.space, table.column(Name(space.name)) == nil {
@@ -204,8 +206,8 @@ extension MirrorSQL {
       """
   }
 
-  /// Captures the delete of rows that do not travel, so that the space does not keep them; `nil` if all
-  /// rows travel. Returns a row for each.
+  /// Captures the delete of rows that do not travel, so the space deletes them; `nil` if all rows
+  /// travel. Returns a row for each.
   var captureOutside: String? {
     guard let holds = holds("t") else { return nil }
     return """
@@ -216,7 +218,7 @@ extension MirrorSQL {
 }
 
 extension MirrorSQL {
-  /// Forgets rows of `unsent` that the table does not have, except those that programs have deleted.
+  /// Forgets rows of `unsent` missing in the table, except those deleted by programs.
   var forgetAbsent: String {
     "DELETE FROM \(Self.ledger).unsent u WHERE NOT u.gone AND \(isAbsent)"
   }
@@ -230,8 +232,8 @@ extension MirrorSQL {
     """
   }
 
-  /// Captures the delete of rows of `unsent` that programs have deleted and that may be tried again, the
-  /// longest noted ones first. The parameter is the most rows.
+  /// Captures the delete of rows of `unsent` deleted by programs and due for a retry, the longest
+  /// recorded ones first. The parameter is the most rows.
   var captureGone: String {
     """
     INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key)
@@ -240,7 +242,7 @@ extension MirrorSQL {
     """
   }
 
-  /// The condition of rows `u` of `unsent` that the table does not have.
+  /// The condition of rows `u` of `unsent` missing in the table.
   private var isAbsent: String {
     """
     u.mirror = \(mirror) AND u.tab = \(quoted(postgres: table.name.text))

@@ -1,22 +1,22 @@
 import FerryPostgres
 import FerryProtocol
 
-/// Captures the rows that an adopted table had, slice by slice in the order of their keys; all calls
-/// block.
+/// A capture of the former rows of an adopted table, slice by slice in the order of their keys; all
+/// calls block.
 struct MirrorSlices: Sendable {
   /// Rows of a slice.
   static let rowsMax: Int64 = 1_000
-  /// Bytes of a slice, unless its only row is larger.
+  /// Bytes of a slice, unless it is a single larger row.
   static let bytesMax: Int64 = 8 << 20
 
   let ledger: MirrorLedger
   /// Parents before their children.
   let sql: [MirrorSQL]
 
-  /// Captures the next slice, and notes its end in the same transaction. Returns `false` if no table has
-  /// any left.
+  /// Captures the next slice, and stores the end of it in the same transaction. Returns `false` if
+  /// no table has any left.
   ///
-  /// - Parameter rows: the most rows. A slice of one row holds one lock, so that no program can wait for
+  /// - Parameter rows: the most rows. A slice of one row holds one lock, so no program can wait for
   ///   it in a circle; it waits longer for others.
   func captureNext(_ rows: Int64, _ connection: PostgresConnection) throws -> Bool {
     try connection.transaction { connection in

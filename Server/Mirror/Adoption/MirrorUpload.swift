@@ -1,6 +1,6 @@
 import FerryPostgres
 
-/// Uploads the rows that adopted tables had.
+/// An upload of the former rows of adopted tables.
 struct MirrorUpload: Sendable {
   let parts: MirrorParts
 
@@ -10,7 +10,7 @@ struct MirrorUpload: Sendable {
   /// Parents before their children.
   private var sql: [MirrorSQL] { parts.sql }
 
-  /// Uploads slice by slice until each row is in the space, or noted as one that the space lacks.
+  /// Uploads slice by slice until each row is in the space, or recorded as missing there.
   ///
   /// - Parameter onProgress: gets the progress of each table after each slice.
   func run(_ onProgress: @Sendable ([AdoptionProgress]) -> Void) async throws {
@@ -35,10 +35,10 @@ struct MirrorUpload: Sendable {
     _ = try await retry(most: .max)
   }
 
-  /// Rows that are tried again at once, as long as programs write.
+  /// Rows retried at once, while programs write.
   static let retryMax: Int64 = 1_000
 
-  /// Tries rows that the space lacks again, as long as that helps: one may need another one.
+  /// Retries rows missing in the space, as long as this helps: one may need another one.
   ///
   /// - Returns: `false` if a program has locked one of them for too long.
   func retry(most: Int64 = Self.retryMax) async throws -> Bool {

@@ -8,12 +8,12 @@ struct MirroredType: Sendable, Equatable {
 }
 
 extension CompanyColumn {
-  /// Decimal digits that a real number of SQLite keeps (IEEE 754, DBL_DIG).
+  /// Decimal digits of a real number preserved by SQLite (IEEE 754, DBL_DIG).
   private static let exactDigits = 15
 
   var hasDefault: Bool { defaultSQL != nil || !identity.isEmpty || isGenerated }
 
-  /// The type on devices; `nil` if there is none that keeps each value.
+  /// The type on devices; `nil` if none preserves each value.
   var mirrored: MirroredType? {
     switch type {
     case "int2", "int4", "int8": MirroredType(affinity: .integer, type: .bigint)
@@ -44,7 +44,7 @@ extension CompanyColumn {
     }
   }
 
-  /// The text of a default value that is a number, a truth value or a text; `nil` for all others.
+  /// The text of a default value if it is a number, a truth value or a text; `nil` for all others.
   var constantDefault: String? {
     guard let sql = defaultSQL else { return nil }
     switch type {

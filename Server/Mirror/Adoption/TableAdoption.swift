@@ -1,17 +1,17 @@
 import FerryPostgres
 import FerryProtocol
 
-/// The part of an adoption that happens in PostgreSQL: it reads the company's tables, and gives them
-/// triggers. All calls block.
+/// The part of an adoption in PostgreSQL: it reads the company's tables, and creates triggers for
+/// them. All calls block.
 package struct TableAdoption: Sendable {
   private let configuration: MirrorConfiguration
 
-  /// - Parameter configuration: names the tables, and the parts of them that travel.
+  /// - Parameter configuration: names the tables, and their travelling parts.
   package init(_ configuration: MirrorConfiguration) { self.configuration = configuration }
 
   /// Reads the tables.
   ///
-  /// - Throws: ``MirrorFault`` for a table that is not there or cannot be adopted.
+  /// - Throws: ``MirrorFault`` for a missing or unsuitable table.
   package func plan(_ connection: PostgresConnection) throws -> AdoptionPlan {
     try connection.transaction(.snapshot) { connection in
       let reader = CompanyReader(connection: connection, schema: configuration.schema)
@@ -37,8 +37,8 @@ package struct TableAdoption: Sendable {
     return configuration
   }
 
-  /// Enters the mirror in the ledger of the database, and gives the tables triggers, in one
-  /// transaction. Rows that are there by then are uploaded later.
+  /// Enters the mirror in the ledger of the database, and creates triggers for the tables, in one
+  /// transaction. Rows of earlier writes are uploaded later.
   ///
   /// - Parameter again: whether an entry of the same mirror may be there.
   /// - Throws: ``MirrorFault`` if the database has another mirror of the name.

@@ -2,15 +2,15 @@ import FerryPlatform
 import FerryPostgres
 import Foundation
 
-/// Mirrors of one process for tables with rows of many spaces. A column names the space of each row. Each value
-/// of it gets a mirror, also a value that a program writes later.
+/// Mirrors of one process for tables with rows of many spaces. A column names the space of each
+/// row. Each value of it gets a mirror, also a later value written by a program.
 ///
-/// The mirrors of a group are ordinary mirrors in folders of their own. They share the connections to the
-/// database.
+/// The mirrors of a group are ordinary mirrors in separate folders. They share the connections to
+/// the database.
 package struct MirrorGroup: Sendable {
   /// Connections to the database. The listener has a further one.
   private static let connections = 8
-  /// How often values are tried again whose mirror could not be made.
+  /// The pause between two attempts to make a failed mirror.
   private static let retryPause = Duration.seconds(30)
 
   package let configuration: MirrorGroupConfiguration
@@ -18,7 +18,7 @@ package struct MirrorGroup: Sendable {
   private let root: String
   private let folder: MirrorFolder
 
-  /// Opens a group that was begun.
+  /// Opens an existing group.
   package init(_ name: String, in root: String) throws {
     self.root = root
     folder = MirrorFolder(name, in: root)
@@ -32,10 +32,10 @@ package struct MirrorGroup: Sendable {
 
   // MARK: Beginning
 
-  /// Begins a group: the tables get triggers that note values without a mirror. If it was cut short, the
-  /// same call goes on. It also gives the group another token, and forgets values that no row has any more.
+  /// Begins a group: triggers on the tables record values without a mirror. After an interruption,
+  /// the same call goes on. It also replaces the group's token, and forgets values without any row.
   ///
-  /// - Throws: ``MirrorFault`` if a table cannot be adopted; then nothing has changed.
+  /// - Throws: ``MirrorFault`` for an unsuitable table; then nothing has changed.
   package static func begin(
     _ configuration: MirrorGroupConfiguration, in root: String
   ) async throws -> MirrorGroup {
@@ -75,7 +75,7 @@ package struct MirrorGroup: Sendable {
     }
   }
 
-  /// Checks that each table can be adopted.
+  /// Checks the tables' suitability for adoption.
   private func check(_ pool: PostgresPool) async throws {
     let configuration = configuration
     try await pool.run { connection in
@@ -127,12 +127,12 @@ package struct MirrorGroup: Sendable {
   /// Returns the folder of a mirror.
   package func mirror(_ name: String) -> MirrorFolder { MirrorFolder(name, in: root) }
 
-  /// Returns the values that have no mirror.
+  /// Returns the values without a mirror.
   package func wanted() async throws -> [WantedSpace] {
     try await PostgresPool.once(configuration.database) { try await wanted($0) }
   }
 
-  /// Returns the tables whose new values are not noted any more: their definitions have changed.
+  /// Returns the tables whose new values are not recorded any more: their definitions have changed.
   package func stops() async throws -> [MirrorStop] {
     let name = configuration.name
     return try await PostgresPool.once(configuration.database) { pool in
@@ -151,7 +151,7 @@ package struct MirrorGroup: Sendable {
     }
   }
 
-  /// Begins the mirror of each value that has none. A value that fails stops no other one.
+  /// Begins the missing mirror of each value. A failure for one value stops no other one.
   ///
   /// - Returns: The names of the mirrors, and the failures.
   package func beginMirrors() async throws -> (mirrors: [String], failed: [WantedSpace]) {
@@ -189,7 +189,7 @@ package struct MirrorGroup: Sendable {
   ///
   /// - Parameters:
   ///   - log: gets failures.
-  ///   - runMirror: runs one mirror over the given connections until its task is cancelled.
+  ///   - runMirror: runs one mirror over the given connections until the task is cancelled.
   package func run(
     log: @escaping Mirror.Log,
     runMirror: @escaping @Sendable (_ name: String, MirrorFolder, MirrorDatabase) async -> Void
@@ -225,7 +225,7 @@ package struct MirrorGroup: Sendable {
     wake.yield()
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
-        // Values that failed are tried again.
+        // Failed values are tried again.
         while (try? await Task.sleep(for: Self.retryPause)) != nil { wake.yield() }
       }
       var running: Set<String> = []
@@ -248,7 +248,7 @@ package struct MirrorGroup: Sendable {
 
   // MARK: Removing
 
-  /// Removes the group's mirrors, its triggers and its folder. The tables stay, with their rows.
+  /// Removes the group's mirrors, triggers and folder. The tables stay, with their rows.
   package func remove() async throws {
     let lock = try folder.lock()
     defer { withExtendedLifetime(lock) {} }

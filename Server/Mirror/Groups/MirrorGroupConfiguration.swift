@@ -1,5 +1,5 @@
-/// The settings of a group of mirrors, in the file `group.json` of its folder: one table serves many spaces,
-/// and a column names the space of each row.
+/// The settings of a group of mirrors, in the file `group.json` of the group's folder. One table
+/// serves many spaces, and a column names the space of each row.
 package struct MirrorGroupConfiguration: Codable, Sendable, Equatable {
   /// A mirror's name of at most ``SpacePattern/groupNameMax`` characters.
   package var name: String
@@ -7,14 +7,14 @@ package struct MirrorGroupConfiguration: Codable, Sendable, Equatable {
   package var server: String
   /// A space's name with `{}` in the place of the column's value.
   package var pattern: String
-  /// The column that names the space of a row; all tables have it.
+  /// The column with the space of a row; all tables have it.
   package var column: String
   package var database: String
   package var schema: String
   package var tables: [String]
-  /// The parts that travel, by table.
+  /// The travelling parts, by table.
   package var adoptions: [String: MirrorAdoption]
-  /// For all spaces; `nil` for a server that needs none.
+  /// For all spaces; `nil` for a server without tokens.
   package var token: String?
 
   /// Creates the settings of a group from those of one mirror of it.

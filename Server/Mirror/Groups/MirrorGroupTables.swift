@@ -1,12 +1,12 @@
 import FerryPostgres
 import FerryProtocol
 
-/// A group's tables and triggers in PostgreSQL. The triggers note values of the column that names a space
-/// if no mirror carries their rows. All calls block.
+/// A group's tables and triggers in PostgreSQL. The triggers record values of the space column
+/// without a mirror for their rows. All calls block.
 struct MirrorGroupTables: Sendable {
   let number: Int64
 
-  /// The most bytes of a value that is noted.
+  /// The most bytes of a recorded value.
   static let valueBytesMax = 256
 
   private static let tables = """
@@ -34,7 +34,7 @@ struct MirrorGroupTables: Sendable {
 
   /// Enters a group, or finds it.
   init(entering name: String, _ connection: PostgresConnection) throws {
-    // Two that begin at once would both create the schema.
+    // Two concurrent ones would both create the schema.
     try connection.execute("SELECT pg_advisory_xact_lock(7310593)")
     try connection.execute(MirrorLedger.tables)
     try connection.execute(Self.tables)
@@ -53,7 +53,7 @@ struct MirrorGroupTables: Sendable {
   /// The number of the group's stops. Mirrors have positive ones.
   private var stopNumber: Int64 { -number }
 
-  /// Returns the tables whose new values are not noted any more.
+  /// Returns the tables whose new values are not recorded any more.
   func stops(_ connection: PostgresConnection) throws -> [MirrorStop] {
     try MirrorLedger(number: stopNumber).stops(connection)
   }
@@ -63,7 +63,7 @@ struct MirrorGroupTables: Sendable {
 
   // MARK: Triggers
 
-  /// Makes the triggers of a table, and notes the values that it has.
+  /// Creates the triggers of a table, and records the values in it.
   func watch(
     _ table: String, column: String, in schema: String, _ connection: PostgresConnection
   ) throws {
@@ -108,7 +108,7 @@ struct MirrorGroupTables: Sendable {
     let column: String
   }
 
-  /// Notes the values of some rows that have no mirror and are not noted.
+  /// Records the values of some rows, if they have no mirror and are not recorded yet.
   private func noting(_ place: PostgresPlace, from rows: String) -> String {
     """
     INSERT INTO ferry_mirror.wanted(grp, value) SELECT \(number), v.value
@@ -147,7 +147,7 @@ struct MirrorGroupTables: Sendable {
 
   // MARK: Values
 
-  /// Returns the values that have no mirror, each once, with the reason of the last attempt.
+  /// Returns the values without a mirror, each once, with the reason of the last attempt.
   func wanted(_ connection: PostgresConnection) throws -> [WantedSpace] {
     try connection.query(
       .once(
@@ -158,13 +158,14 @@ struct MirrorGroupTables: Sendable {
     ).map { WantedSpace(value: try $0.text(0), reason: try $0.ifPresent(1, as: String.self)) }
   }
 
-  /// Forgets the noted values and stops; ``watch(_:column:in:_:)`` notes the values that rows have.
+  /// Forgets the recorded values and stops; ``watch(_:column:in:_:)`` records the values of
+  /// existing rows.
   func forgetWanted(_ connection: PostgresConnection) throws {
     try MirrorLedger(number: stopNumber).resume(connection)
     try connection.execute(single: "DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
   }
 
-  /// Ends the wait of a value, or notes why it goes on.
+  /// Ends the wait of a value, or stores the reason why it goes on.
   func resolve(_ value: String, reason: String?, _ connection: PostgresConnection) throws {
     let sql =
       reason == nil
@@ -174,9 +175,9 @@ struct MirrorGroupTables: Sendable {
   }
 }
 
-/// A value of a group's column that has no mirror.
+/// A value of a group's column without a mirror.
 package struct WantedSpace: Sendable, Equatable {
   package var value: String
-  /// Why the last attempt to make one failed; `nil` before the first.
+  /// The reason why the last attempt to make one failed; `nil` before the first.
   package var reason: String?
 }

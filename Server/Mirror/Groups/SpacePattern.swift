@@ -36,7 +36,7 @@ package struct SpacePattern: Sendable, Equatable {
     return name.value
   }
 
-  /// The most characters of a group's name: those of its mirrors are longer.
+  /// The most characters of a group's name: those of the group's mirrors are longer.
   package static let groupNameMax = 30
 
   /// Returns the name of a value's mirror. Different values have different names.

@@ -1,11 +1,10 @@
 import FerryProtocol
 import Synchronization
 
-/// The callers that were admitted a moment ago, so that reading a content begins without a call to
-/// the store.
+/// The recently admitted callers, so reading a content begins without a call to the store.
 ///
-/// It decides nothing: a request is admitted or refused when it is answered. It only reports
-/// whether its content is worth reading.
+/// It decides nothing: a request is admitted or refused when it is answered. It only reports if the
+/// content is worth reading.
 final class AdmissionMemory: Sendable {
   struct Key: Hashable, Sendable {
     var authorization: String?
@@ -13,7 +12,7 @@ final class AdmissionMemory: Sendable {
     var need: Role
   }
 
-  /// How long an admission is remembered.
+  /// The time for which an admission is remembered.
   static let timeToLive = Duration.seconds(5)
   private static let countMax = 10_000
 
@@ -24,7 +23,7 @@ final class AdmissionMemory: Sendable {
     self.clock = clock
   }
 
-  /// Returns the principal that was admitted; `nil` if nothing is known.
+  /// Returns the admitted principal; `nil` if nothing is known.
   func principal(of key: Key) -> Principal? {
     let now = clock.uptime()
     return entries.withLock { entries in

@@ -14,10 +14,10 @@ struct RequestContext: Sendable {
   var device: DeviceID?
   /// `nil` before the request is admitted.
   var principal: Principal?
-  /// Whether the principal may administer the server itself.
+  /// True if the principal may administer the server itself.
   var isServerAdmin = false
   var problem: ProblemCode?
-  /// How long the client waits, at least, before it tries again; `nil` for a second.
+  /// The least time before the client tries again; `nil` for a second.
   var retryAfter: Duration?
   /// The offset at which an upload goes on, if a part began at another.
   var uploadOffset: Int64?

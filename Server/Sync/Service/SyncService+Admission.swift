@@ -4,8 +4,8 @@ import FerryProtocol
 
 // Decisions from before the content of a request is read.
 extension SyncService {
-  /// Decides whether a request's content is worth reading. The request is checked again when it is
-  /// answered, and only that check counts.
+  /// Decides if a request's content is worth reading. The request is checked again when it is
+  /// answered, and only this check counts.
   package func admission(of arrival: HTTPArrival) -> HTTPAdmission {
     var context = begin(arrival.request)
     do {
@@ -45,7 +45,7 @@ extension SyncService {
     if let length = arrival.declaredLength, length > limit { return .proceed(limit: limit) }
     guard let text = match.spaceText else { return admitToken(request, context, limit) }
     let name = try space(named: text)
-    // A web page's request is judged each time: its origin counts as well.
+    // A web page's request is judged each time: the origin counts as well.
     let memory = request.headers["Origin"] == nil ? admissions : nil
     let key = AdmissionMemory.Key(
       authorization: request.headers["Authorization"], space: name, need: need)
@@ -95,6 +95,6 @@ extension SyncService {
 }
 
 extension Principal {
-  /// The account that is charged for the memory of contents and answers. An open server has no accounts.
+  /// The account to charge for the memory of contents and answers. An open server has no accounts.
   var memoryAccount: String? { self == .anonymous ? nil : account.id }
 }

@@ -4,7 +4,7 @@ import FerryProtocol
 
 // The requests about missions' content.
 extension SyncService {
-  /// A year, which is the longest time that caches use: content never changes under its hash.
+  /// A year, the longest time used by caches: content never changes under one hash.
   private static let cacheControl = "private, max-age=31536000, immutable"
 
   /// Returns content. Missing content, and content that the token's space may not read, give the
@@ -50,7 +50,7 @@ extension SyncService {
       cacheControl: Self.cacheControl)
   }
 
-  /// Returns the content, if a space that the caller may read names it.
+  /// Returns the content, if a space readable by the caller names it.
   private func readableBlob(
     _ hash: ContentHash, _ grants: AccessGrants
   ) async throws(Problem) -> MissionBlob? {
@@ -84,7 +84,7 @@ extension SyncService {
     return Self.upload(at: offset, isComplete: false, status: 204)
   }
 
-  /// Takes in content, or the next part of it.
+  /// Receives content, or the next part of it.
   func receiveUpload(
     _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
@@ -94,7 +94,7 @@ extension SyncService {
       context.request.headers["Content-Range"], bodyCount: body.count)
     let desk = try missionService()
     let space = try await find(name)
-    // The client repeats a request if its answer was lost.
+    // The client repeats a request after a lost answer.
     if let size = try await uploaded(hash, in: space, desk) {
       return Self.upload(at: size, isComplete: true, status: 204)
     }
@@ -147,7 +147,7 @@ extension SyncService {
         + "they exceed the limit of \(quota). \(advice)")
   }
 
-  /// Returns the bytes of content that this space has sent, or that its missions name.
+  /// Returns the bytes of content sent to this space, or named by its missions.
   private func uploaded(
     _ hash: ContentHash, in space: SpaceSummary, _ desk: MissionService
   ) async throws(Problem) -> Int64? {

@@ -3,7 +3,7 @@ import FerryProtocol
 
 // The requests about a space's bundles (SPEC.md §31).
 extension SyncService {
-  /// Failures that an answer names of each version.
+  /// Failures of each version in an answer.
   private static let failuresShown = 20
 
   func bundles(
@@ -88,13 +88,13 @@ extension SyncService {
 }
 
 extension SyncStore {
-  /// Returns published versions in the order of their missions' names, those of a page by bundle and
-  /// version.
+  /// Returns published versions in the order of their missions' names, those of a page by bundle
+  /// and version.
   ///
   /// - Parameters:
-  ///   - mission: The place of the list after which the page begins; `nil` for its start.
+  ///   - mission: The place of the list before the page; `nil` for the start.
   ///   - bundle: The only bundle to list; `nil` for all of them.
-  /// - Returns: The versions, and the place at which the list continues; `nil` at its end.
+  /// - Returns: The versions, and the place at which the list continues; `nil` at the end.
   package func bundleEntries(
     in space: Int64, after mission: MissionID?, of bundle: BundleName? = nil, limit: Int
   ) async throws(StoreError) -> ([BundleEntry], next: MissionID?) {
@@ -122,7 +122,7 @@ extension SyncStore {
     return entries
   }
 
-  /// Returns a bundle with its latest versions and the reports about them; `nil` if no version is
+  /// Returns a bundle with the latest versions and the reports about them; `nil` if no version is
   /// published.
   ///
   /// - Parameter latest: Failures to name of each version.

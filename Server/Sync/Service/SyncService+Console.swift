@@ -3,7 +3,7 @@ import FerryHTTPServer
 import FerryProtocol
 
 extension SyncService {
-  /// Returns a file of the console. It contains no data: the page asks for that with the caller's
+  /// Returns a file of the console. It contains no data: the page requests data with the caller's
   /// token.
   func console(_ context: inout RequestContext) throws(Problem) -> HTTPResponse {
     guard let name = context.match.itemText else {

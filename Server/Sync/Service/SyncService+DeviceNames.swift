@@ -3,7 +3,7 @@ import FerryProtocol
 
 // The names of devices (SPEC.md §30).
 extension SyncService {
-  /// Gives one of the caller's devices a name, or takes it away.
+  /// Sets or removes the name of one of the caller's devices.
   func nameDevice(
     _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
@@ -27,7 +27,7 @@ extension SyncService {
     return .json(NamedDevice(device, wanted).encoded())
   }
 
-  /// Returns the names of the devices that the body names.
+  /// Returns the names of the devices listed in the body.
   func deviceNames(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {

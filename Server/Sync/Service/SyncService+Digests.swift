@@ -1,7 +1,7 @@
 import FerryHTTPServer
 import FerryProtocol
 
-// Comparing a device with its space.
+// Comparing a device with the space.
 extension SyncService {
   /// Transactions in which one request may bring the sums up to date. A first comparison of a
   /// large space is answered with how far they are, and asked for again.

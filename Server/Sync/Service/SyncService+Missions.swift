@@ -45,8 +45,7 @@ extension SyncService {
     return .json(record.encoded())
   }
 
-  /// Publishes a mission. Its document is the body, or content that was sent before:
-  /// `?document=SHA256`.
+  /// Publishes a mission. The document is the body, or content sent before: `?document=SHA256`.
   func publishMission(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
@@ -112,7 +111,7 @@ extension SyncService {
     MissionPage.bytesMax * 6 + Int(clamping: document) * 6
   }
 
-  /// Returns the size of a publication's document, and its hash if it was sent before.
+  /// Returns the size of a publication's document, and the hash if it was sent before.
   private func documentSource(
     _ request: HTTPRequest, of space: SpaceSummary
   ) async throws(Problem) -> (size: Int64, hash: ContentHash?) {

@@ -2,7 +2,7 @@ import FerryHTTPServer
 import FerryProtocol
 
 extension SyncService {
-  /// Returns the whole state of the records that the body names.
+  /// Returns the whole state of the records listed in the body.
   func records(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {

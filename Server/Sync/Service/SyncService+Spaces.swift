@@ -137,7 +137,7 @@ extension SyncService {
       ).encoded())
   }
 
-  /// Reads a request's body within its limits.
+  /// Reads a request's body within the limits.
   func read<Message>(
     _ body: [UInt8], _ decode: ([UInt8], Limits) throws(MalformedMessage) -> Message
   ) throws(Problem) -> Message {

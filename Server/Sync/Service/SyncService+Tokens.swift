@@ -3,7 +3,7 @@ import FerryProtocol
 
 // The requests about tokens and the audit log, which are about no single space.
 extension SyncService {
-  /// Returns the caller of a route that is about no single space.
+  /// Returns the caller of a route without a single space.
   func caller(_ context: inout RequestContext) async throws(Problem) -> Identity {
     let identity = try await identify(context.request, context.match.route)
     context.principal = identity.principal
@@ -11,9 +11,9 @@ extension SyncService {
     return identity
   }
 
-  /// Returns the sender of a request that is about no single space.
+  /// Returns the sender of a request without a single space.
   ///
-  /// Throws `forbidden` if it administers no space.
+  /// Throws `forbidden` if the sender administers no space.
   func identify(_ request: HTTPRequest, _ route: Route) async throws(Problem) -> Identity {
     let visitor = Self.visitor(request, route)
     let gate = parts.gate
@@ -42,13 +42,13 @@ extension SyncService {
     return .json(json.finish())
   }
 
-  /// Tokens that are read at once: each may have a hundred patterns.
+  /// Tokens read at once: each may have a hundred patterns.
   private static let tokensRead = 100
   /// Patterns of a page of tokens, after which it ends.
   private static let patternsMax = 5_000
 
-  /// Returns the next tokens that the caller manages, and the place at which the list continues. Reads
-  /// a page of all tokens at a time.
+  /// Returns the next tokens managed by the caller, and the place at which the list continues.
+  /// Reads a page of all tokens at a time.
   private func managedTokens(
     _ query: [String: String], _ caller: Identity
   ) async throws(Problem) -> ([StoredToken], next: StoredToken.Place?) {
@@ -123,7 +123,7 @@ extension SyncService {
     return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
   }
 
-  /// Gives a token another secret.
+  /// Replaces the secret of a token.
   func rotateToken(
     _ context: RequestContext, _ caller: Identity
   ) async throws(Problem) -> HTTPResponse {
@@ -149,7 +149,7 @@ extension SyncService {
     guard let id = TokenID(context.match.itemText ?? "") else { throw .unknownToken }
     let store = parts.store
     let found = try await ask { () async throws(StoreError) in try await store.token(id) }
-    // A token that the caller does not manage is as unknown as a missing one.
+    // A token not managed by the caller is as unknown as a missing one.
     guard let token = found, TokenRule.manages(token, caller) else { throw .unknownToken }
     return token
   }
@@ -206,7 +206,7 @@ extension SyncService {
 }
 
 extension JSONWriter {
-  /// Writes a token without its secret.
+  /// Writes a token without the secret.
   fileprivate mutating func tokenMembers(_ token: StoredToken) {
     member("id", token.id.text)
     member("name", token.name)

@@ -6,7 +6,7 @@ import Synchronization
 
 /// The handler of Ferry's requests: it checks access, reads the request, and asks the store.
 package final class SyncService: Sendable {
-  /// The parts that the service works with.
+  /// The parts of the service.
   package struct Parts: Sendable {
     package var store: any SyncStore
     package var gate: AccessGate
@@ -16,7 +16,7 @@ package final class SyncService: Sendable {
     package var clock: ServiceClock
     package var limits: Limits
     package var quotas: Quotas
-    /// The memory that requests share.
+    /// The memory for all requests.
     package var memory = MemoryBudget(limit: 256 << 20)
     /// `nil` if there is no directory for missions' content.
     package var missions: MissionService?
@@ -28,7 +28,7 @@ package final class SyncService: Sendable {
     package var addressStreamLimit: Int?
     /// `nil` if no spans are exported.
     package var tracer: Tracer?
-    /// The figures of mirrors that run in this process.
+    /// The figures of mirrors in this process.
     package var mirrors = MirrorGauges()
     /// Runs the service's own tasks; `nil` for the shared pool.
     package var executor: (any TaskExecutor)?
@@ -115,7 +115,7 @@ package final class SyncService: Sendable {
     return problem.response(headers: headers(for: problem, context))
   }
 
-  /// Answers a request that the HTTP layer refused.
+  /// Answers a request refused by the HTTP layer.
   /// - Parameter remote: The address of the client.
   package func respond(to failure: HTTPFailure, from remote: String) -> HTTPResponse {
     let problem = Problem(failure)
@@ -137,7 +137,7 @@ package final class SyncService: Sendable {
     self.load.withLock { $0 = load }
   }
 
-  /// Makes `/readyz` fail from now on, so that no more requests are sent here.
+  /// Makes `/readyz` fail from now on, so no more requests are sent here.
   package func beginStopping() { lifecycle.beginStopping() }
 
   // MARK: Dispatch
@@ -239,8 +239,8 @@ package final class SyncService: Sendable {
     return visitor
   }
 
-  /// Counts an admitted request against the rates of the principal and of the space, and gives its
-  /// work to the principal's flow.
+  /// Counts an admitted request against the rates of the principal and of the space, and assigns
+  /// the work to the principal's flow.
   func count(_ context: inout RequestContext) throws(Problem) {
     guard let principal = context.principal else { return }
     WorkFlow(
@@ -316,7 +316,7 @@ package final class SyncService: Sendable {
       ]
     case .streamQuota: return ["Connection": "close"]
     case .unavailable where context.match.route == .events:
-      // A listener that is turned away leaves its connection to others.
+      // A rejected listener leaves the connection to others.
       return ["Connection": "close"]
     default: return [:]
     }
@@ -335,7 +335,7 @@ package final class SyncService: Sendable {
       span.end(entry, of: context.request)
     }
     if let principal = context.principal, context.problem != .rateLimited {
-      // Content that compresses well costs the server as much as it does uncompressed.
+      // Compressed content costs the server as much as the uncompressed content.
       let received = max(context.request.bodyWireBytes, context.request.body.count)
       parts.gate.count(bytes: received + (bytesOut ?? 0), of: principal, in: context.space)
     }

@@ -1,19 +1,19 @@
 import FerryProtocol
 
-/// The part of a store that keeps the names of devices (SPEC.md §30).
+/// The names of devices in a store (SPEC.md §30).
 ///
-/// A name is kept with its device: a principal's quota of devices bounds the names, and a forgotten
-/// device takes its name along.
+/// A name is stored with its device: a principal's quota of devices bounds the names, and deleting
+/// a device deletes its name.
 package protocol DeviceNameStore: Sendable {
-  /// Gives a device of a principal a name, or takes it away with `nil`. A changed name raises the
-  /// space's number of changed names.
+  /// Sets the name of a principal's device, or removes it with `nil`. A changed name raises the
+  /// space's number of name changes.
   ///
-  /// - Returns: Whether the device belongs to the principal; if not, nothing is changed.
+  /// - Returns: `true` if the device belongs to the principal; if not, nothing changes.
   func setDeviceName(
     _ name: DeviceName?, of device: DeviceID, in space: Int64, by principal: Principal
   ) async throws(StoreError) -> Bool
 
-  /// Returns those of the devices that have a name, in the order of `devices`.
+  /// Returns the devices with a name, in the order of `devices`.
   func deviceNames(
     of devices: [DeviceID], in space: Int64
   ) async throws(StoreError) -> [NamedDevice]

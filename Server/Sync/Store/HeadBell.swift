@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The moves that other nodes have to hear of; pure.
+/// The moves to report to other nodes; pure.
 ///
 /// One notification is under way at a time. Moves that come meanwhile go together with the next
 /// one, of each space the last.
@@ -14,7 +14,7 @@ import FerryProtocol
 /// ```
 struct HeadBell {
   private var waiting: [Int64: SequenceNumber] = [:]
-  /// Whether a notification is under way, or begins.
+  /// True if a notification is under way, or begins.
   private(set) var isRinging = false
 
   /// Adds a move. Returns whether the caller has to notify, since nobody does.

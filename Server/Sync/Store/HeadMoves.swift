@@ -21,8 +21,8 @@ package final class HeadMoves: Sendable {
 
   package init() {}
 
-  /// Returns the moves from now on, until ``finish()``. It drops none, since a space may be quiet
-  /// afterwards, and its last move would be missing.
+  /// Returns the moves from now on, until ``finish()``. Drops none: a space may be quiet
+  /// afterwards, and the last move would be missing.
   package func stream() -> AsyncStream<HeadMove> {
     AsyncStream { continuation in
       let id = state.withLock { state -> Int? in
@@ -46,21 +46,21 @@ package final class HeadMoves: Sendable {
     }
   }
 
-  /// Passes on the heads as the store has them, even if they were passed on before or went back: a
-  /// failover may have lost commits. A head may be read just before a newer one is passed on. That
-  /// does no harm: a listener that receives a lower head looks it up.
+  /// Passes on the heads as the store has them, even if known before or lower: a failover may have
+  /// lost commits. A head may be read just before a newer one is passed on. This does no harm: a
+  /// listener looks up a lower head.
   package func republish(_ heads: [HeadMove]) {
     state.withLock { $0.send(heads) }
   }
 
-  /// Takes the heads as the store has them, and passes on those that differ from the last ones.
+  /// Applies the heads as the store has them, and passes on those different from the last ones.
   package func correct(_ heads: [HeadMove]) {
     state.withLock { state in
       state.send(heads.filter { $0.head != state.newest[$0.space] ?? 0 })
     }
   }
 
-  /// Forgets the last head of a space whose moves are not heard for a while: the next one is passed
+  /// Forgets the last head of a space without reported moves for a while. The next head is passed
   /// on, even if it is lower.
   package func forget(_ space: Int64) { state.withLock { $0.newest[space] = nil } }
 

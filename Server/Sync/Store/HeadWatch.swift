@@ -1,8 +1,8 @@
 /// The spaces whose moves a node needs, and the channels that bring them; pure.
 ///
-/// A node needs the moves of a space while it has listeners to it, and for good after it has
-/// written to it. All spaces share ``channelCount`` channels: a channel is listened to while it
-/// has a needed space.
+/// A node needs the moves of a space while the space has listeners, and permanently after it has
+/// written to the space. All spaces share ``channelCount`` channels: a node listens to a channel
+/// while it has a needed space.
 struct HeadWatch {
   /// Channels of one database. PostgreSQL compares each notification with the channels of each
   /// listening session, one by one, so a channel for each space would make notifications slow.
@@ -21,7 +21,7 @@ struct HeadWatch {
   }
 
   private var needs: [Int64: Need] = [:]
-  /// Needed spaces of each channel that has one.
+  /// Needed spaces of each channel, if it has any.
   private var members: [String: Set<Int64>] = [:]
 
   /// Returns the channel of a space. Identifiers are given one after another, so their remainders
@@ -40,7 +40,7 @@ struct HeadWatch {
     channels.flatMap { members[$0] ?? [] }.sorted()
   }
 
-  /// Adds a watcher of a space; each call needs its ``unwatch(_:)``.
+  /// Adds a watcher of a space; each call needs an ``unwatch(_:)``.
   mutating func watch(_ space: Int64) -> Change? { change(space) { $0.watchers += 1 } }
 
   /// Removes a watcher.
@@ -49,7 +49,7 @@ struct HeadWatch {
     return change(space) { $0.watchers -= 1 }
   }
 
-  /// Notes that this node has written to a space.
+  /// Records a write of this node to a space.
   mutating func markWritten(_ space: Int64) -> Change? { change(space) { $0.isWritten = true } }
 
   private mutating func change(_ space: Int64, _ edit: (inout Need) -> Void) -> Change? {

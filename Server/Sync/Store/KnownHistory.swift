@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The part of a space's history that shows whether a cursor belongs to it (SPEC.md §18).
+/// The part of a space's history that shows if a cursor belongs to it (SPEC.md §18).
 struct KnownHistory {
   let epoch: Epoch
   let head: SequenceNumber
@@ -30,7 +30,7 @@ struct KnownHistory {
   }
 
   /// Returns the problem of an anchor whose timeline does not lead here. The operation at the
-  /// anchor is not kept any more, but the timelines that led to it are.
+  /// anchor is pruned, but the timelines to it are stored.
   private func left(_ anchor: Cursor.Anchor) -> Problem? {
     guard let timeline = anchor.timeline, anchor.head > timelineEnd ?? -1 else { return nil }
     let why = timelineEnd.map { "ends at \($0) here" } ?? "is unknown here"
@@ -62,7 +62,7 @@ struct HistoryPlace {
 }
 
 extension Cursor {
-  /// Returns the timeline of its anchor, if only that can still show to which history it belongs.
+  /// Returns the timeline of the anchor, if only the timeline can still identify the history.
   func timeline(before retentionHorizon: SequenceNumber) -> Timeline? {
     anchor.flatMap { $0.head < retentionHorizon ? $0.timeline : nil }
   }

@@ -24,13 +24,13 @@ struct NoticeFeed {
     if let last = rows.last?.sequence, last < newest { reach = last } else { reach = .max }
   }
 
-  /// The place of the next one; `nil` when all that were read are taken.
+  /// The place of the next one; `nil` after the last notice read.
   var place: SequenceNumber? { next < rows.count ? rows[next].sequence : nil }
 
   /// Bytes of the taken notices.
   var byteCount: Int { taken.count }
 
-  /// Takes the next one.
+  /// Advances to the next one.
   mutating func advance() {
     taken.element()
     taken.raw(rows[next].body)

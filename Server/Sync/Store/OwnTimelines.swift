@@ -1,13 +1,12 @@
 import FerryProtocol
 import Synchronization
 
-/// The spaces in which this run of the server has begun a timeline, with the newest head that it
-/// has seen of each.
+/// The spaces in which this run of the server has begun a timeline, with the newest known head of
+/// each.
 ///
-/// It begins one in each space that it writes to, with the first operation. It begins another one
-/// if a space's head is behind the newest head that it has seen: the database was restored from a
-/// backup. If an answer of the database was lost, it may begin one more: that costs a row and
-/// nothing else.
+/// It begins a timeline in each space with the first operation written. It begins another one if a
+/// space's head is behind the newest known head: the database was restored from a backup. After a
+/// lost answer of the database, it may begin one more: this costs a row and nothing else.
 package final class OwnTimelines: Sendable {
   private let heads = Mutex<[Int64: SequenceNumber]>([:])
   private let random: @Sendable () -> UInt64
@@ -34,7 +33,7 @@ package final class OwnTimelines: Sendable {
     }
   }
 
-  /// Notes a space as it is after a transaction that has been committed.
+  /// Records a space after a committed transaction.
   package func update(_ state: SpaceState, of space: Int64) {
     let begins = heads.withLock { heads in
       let seen = heads[space]
@@ -45,7 +44,7 @@ package final class OwnTimelines: Sendable {
     if begins { onBegin(space) }
   }
 
-  /// Notes a move that another run has reported.
+  /// Records a move reported by another run.
   package func update(_ move: HeadMove) {
     heads.withLock { heads in
       if let seen = heads[move.space] { heads[move.space] = max(seen, move.head) }

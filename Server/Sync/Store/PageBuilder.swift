@@ -6,7 +6,7 @@ struct PageBuilder {
   var changes: JSONWriter
   /// Changes in the page.
   var count = 0
-  /// Places of the order that the page covers; some of their rows contain nothing for the reader.
+  /// Places of the order covered by the page; some of their rows contain nothing for the reader.
   private var placeCount = 0
   private(set) var last: SequenceNumber
   private let applied: SequenceNumber
@@ -29,14 +29,14 @@ struct PageBuilder {
     changes = JSONWriter(capacity: min(request.byteLimit, expected) + Self.headBytes)
   }
 
-  /// Whether another row may be added. There is always room for one.
+  /// True if another row may be added. There is always room for one.
   var hasRoom: Bool {
     placeCount == 0
       || placeCount < request.limit && changes.count + notices.byteCount < request.byteLimit
   }
 
-  /// Takes the notices that come before the next row. Returns whether that row may be added; if
-  /// not, the page is closed.
+  /// Adds the notices before the next row. Returns `true` if the row may be added; if not, the page
+  /// is closed.
   mutating func admits(_ sequence: SequenceNumber) -> Bool {
     addNotices(before: sequence)
     return hasRoom && sequence <= notices.reach
@@ -50,9 +50,8 @@ struct PageBuilder {
     }
   }
 
-  /// Adds the parts of one record that the device lacks, with the notices of its place. Copies the
-  /// values unread if the device needs all of them. Returns whether the page contains any part of
-  /// the record.
+  /// Adds the missing parts of one record, with the notices at its place. Copies the values unread
+  /// if the device needs all of them. Returns `true` if the page contains any part of the record.
   @discardableResult
   mutating func add(
     sequence: SequenceNumber, table: UnsafeRawBufferPointer, record: StoredRecordName,
@@ -87,7 +86,7 @@ struct PageBuilder {
     _ space: SpaceSnapshot, newest: SequenceNumber, appliedTail: OperationID?,
     deviceName: DeviceName? = nil, now: Int64
   ) -> [UInt8] {
-    // There may be notices behind the last change, for example if its record was pruned.
+    // There may be notices behind the last change, for example after the record was pruned.
     if last >= newest { addNotices(before: .max) }
     let more = last < max(newest, notices.newest)
     let (epoch, head) = (space.epoch, space.head)
@@ -104,8 +103,8 @@ struct PageBuilder {
       notices: notices.finish())
   }
 
-  /// Returns the page with its head, which moves the changes: they are many, and a copy of them
-  /// would take new memory.
+  /// Returns the page with the head, and moves the changes into it: they are many, and a copy would
+  /// take new memory.
   mutating func whole(_ head: PageHead, notices: [UInt8] = []) -> [UInt8] {
     var start = JSONWriter(capacity: Self.headBytes + notices.count)
     start.beginPage(head, notices: notices)
@@ -132,13 +131,13 @@ struct PageBuilder {
     {
       return fault
     }
-    // Only a device's owner may see its notices and its progress.
+    // Only a device's owner may see the notices and the progress of the device.
     if let device = request.device, let owner, !owner.leaves(deviceTo: request.principal) {
       return .deviceTaken(device)
     }
     guard let cursor = request.cursor else { return nil }
-    // A device that is notified of lost history uploads it again; one that is notified of its age
-    // does not. So this check comes first.
+    // A device notified of lost history uploads it again; a device notified of its age does not. So
+    // this check comes first.
     let history = KnownHistory(
       epoch: space.epoch, head: space.head, retentionHorizon: space.retentionHorizon,
       timelineEnd: space.timelineEnd)
@@ -152,10 +151,10 @@ struct PageBuilder {
     return nil
   }
 
-  /// Returns whether everything is there that the device of such a cursor lacks. Changes after the
-  /// received point are complete from the retention horizon on. A list from the start lacks nothing
-  /// either if the head was at the horizon or past it when the list began. Records that were
-  /// deleted below the horizon were dead already.
+  /// Returns `true` if all missing changes of a device with such a cursor are there. Changes after
+  /// the received point are complete from the retention horizon on. A list from the start lacks
+  /// nothing either if the head was at the horizon or past it when the list began. Records deleted
+  /// below the horizon were dead already.
   private static func isKept(_ cursor: Cursor, above retentionHorizon: SequenceNumber) -> Bool {
     if cursor.received == 0 || cursor.received >= retentionHorizon { return true }
     return cursor.applied == 0 && (cursor.began ?? 0) >= retentionHorizon
@@ -170,21 +169,21 @@ struct SpaceSnapshot {
   let newest: OperationID?
   /// The history hash at `head`.
   var historyHash: UInt64 = HistoryHash.empty
-  /// The timeline that the history is on; `nil` if none was begun yet.
+  /// The timeline of the history; `nil` before the first one.
   var timeline: Timeline?
   /// The place of the anchor's operation in the history; `nil` if it is not there, or there is no
   /// anchor.
   let anchored: HistoryPlace?
-  /// The end of that anchor's timeline; see ``KnownHistory/timelineEnd``.
+  /// The end of the anchor's timeline; see ``KnownHistory/timelineEnd``.
   var timelineEnd: SequenceNumber?
   /// Tombstones up to here may be gone, and operations before it.
   let retentionHorizon: SequenceNumber
-  /// The oldest protocol that the space's schema admits.
+  /// The oldest protocol admitted by the space's schema.
   var minimumProtocol = 1
-  /// How often names of its devices have changed.
+  /// The number of name changes of the space's devices.
   var nameChanges: SequenceNumber = 0
 
-  /// Looks up the end of the timeline of a cursor's anchor, if that matters.
+  /// Looks up the end of the timeline of a cursor's anchor, if needed.
   mutating func findEnd(
     of cursor: Cursor?, find: (Timeline) throws -> SequenceNumber?
   ) rethrows {
@@ -193,7 +192,7 @@ struct SpaceSnapshot {
     }
   }
 
-  /// The anchor of a cursor that is issued now.
+  /// The anchor of a cursor issued now.
   var anchor: Cursor.Anchor? {
     newest.map {
       Cursor.Anchor(head: head, operation: $0, historyHash: historyHash, timeline: timeline)

@@ -2,10 +2,10 @@ import FerryHTTPServer
 import FerryProtocol
 import Synchronization
 
-/// The memory for one answer, in bytes, which a store takes when it begins to read the answer's data.
+/// The memory for one answer, in bytes, reserved when a store begins to read the answer's data.
 ///
-/// Requests that wait for a connection hold none. If there is no memory, the store throws
-/// ``StoreError/needsMemory``, the caller waits outside of the store, and asks again.
+/// Requests in the queue for a connection hold none. Without memory, the store throws
+/// ``StoreError/needsMemory``. The caller waits outside of the store, and asks again.
 package final class PageRoom: Sendable {
   /// Above this share of the budget, answers of one account would be built one after the other.
   private static let shareOfBudget = 16
@@ -19,8 +19,8 @@ package final class PageRoom: Sendable {
   private let grant = Mutex<MemoryGrant?>(nil)
 
   /// - Parameters:
-  ///   - bytes: The memory for the answer and the data that it is built from.
-  ///   - account: The account that the memory counts for.
+  ///   - bytes: The memory for the answer and for the data behind it.
+  ///   - account: The account to charge.
   package init(_ budget: MemoryBudget, bytes: Int, account: String?) {
     self.budget = budget
     self.account = account
@@ -32,7 +32,7 @@ package final class PageRoom: Sendable {
     await Self.$current.withValue(self, operation: body)
   }
 
-  /// Returns a call that takes the memory of this task first. It returns `nil` if there is none: a
+  /// Returns a call that first reserves the memory of this task. It returns `nil` without memory: a
   /// connection without memory to use has not failed.
   static func taking<Source, Value>(
     _ body: @escaping @Sendable (Source) throws -> Value
@@ -41,7 +41,7 @@ package final class PageRoom: Sendable {
     return { source in room?.reserve() ?? true ? try body(source) : nil }
   }
 
-  /// Takes the memory at once. Returns whether it is there.
+  /// Reserves the memory at once. Returns `true` on success.
   package func reserve() -> Bool {
     grant.withLock { grant in
       if grant == nil { grant = budget.grantAtOnce(bytes, account: account) }
@@ -57,7 +57,7 @@ package final class PageRoom: Sendable {
     return true
   }
 
-  /// Returns the memory that was taken, which is free again when the returned object is released.
+  /// Returns the reserved memory, which is free again when the returned object is released.
   package func passOn() -> MemoryGrant? {
     grant.withLock { grant in
       defer { grant = nil }

@@ -1,10 +1,10 @@
 import FerryProtocol
 import Synchronization
 
-/// Schemas that a store has parsed, the newest of each space. It keeps only schemas that were read
-/// from committed data under the space's lock.
+/// Parsed schemas of a store, the newest of each space. It stores only schemas read from committed
+/// data under the space's lock.
 final class SchemaCache: Sendable {
-  /// Spaces remembered; past that all are read again.
+  /// Spaces remembered; past this number all are read again.
   private static let countMax = 1_000
 
   private struct Entry {
@@ -14,7 +14,7 @@ final class SchemaCache: Sendable {
 
   private let entries = Mutex([Int64: Entry]())
 
-  /// Returns the schema that is in force in a space; `nil` if it has none.
+  /// Returns the schema in force in a space; `nil` without one.
   func schema(
     of space: Int64, _ state: SpaceState, read: () throws -> SpaceSchema?
   ) throws -> SpaceSchema? {
@@ -34,12 +34,12 @@ final class SchemaCache: Sendable {
   }
 }
 
-/// An error that rolls a transaction back, with its reason.
+/// An error that rolls a transaction back, with the reason.
 struct SchemaRefused: Error {
   let problem: Problem
 }
 
-/// An error that rolls the check of a schema back that fits.
+/// An error that rolls back the check of a schema without violations.
 struct SchemaFits: Error {
   let schema: SpaceSchema
 }

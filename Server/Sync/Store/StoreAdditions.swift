@@ -1,12 +1,12 @@
 import FerryPlatform
 
-/// The tables that a store may lack, because an earlier version of ferryd has made it.
+/// The tables missing in stores from earlier versions of ferryd.
 ///
 /// They hold observations and reports, no data of users: a store without them is complete. So each
-/// is added to a store that lacks it, and the format of the data stays the same (``StoreFormat``).
+/// is added to a store without it, and the format of the data stays the same (``StoreFormat``).
 /// Both stores have the same tables.
 enum StoreAdditions {
-  /// A table with its indexes.
+  /// A table with all indexes.
   struct Table: Sendable {
     let name: String
     /// The members between the parentheses; `TEXT` stands for the type of texts.
@@ -15,7 +15,7 @@ enum StoreAdditions {
 
     /// Returns the statements that create the table.
     ///
-    /// - Parameter text: The type of texts that compare by their bytes.
+    /// - Parameter text: The type of texts compared by their bytes.
     func sql(text: String) -> String {
       let columns = columns.replacing(bytes: "TEXT", with: text)
       return (["CREATE TABLE \(name)(\n\(columns)\n)"] + indexes).joined(separator: ";\n")
@@ -38,8 +38,8 @@ enum StoreAdditions {
       """,
     indexes: ["CREATE INDEX device_sightings_by_age ON device_sightings(space, seen_at)"])
 
-  /// Packets and operations that were refused. `subject` is the operation, or the kind of fault and
-  /// its sender.
+  /// Refused packets and operations. `subject` is the operation, or the kind of fault and the
+  /// sender.
   private static let rejections = Table(
     name: "rejections",
     columns: """

@@ -1,6 +1,6 @@
 /// The format of a store's data, the same in PostgreSQL and in SQLite.
 enum StoreFormat {
-  /// The version that this ferryd reads and writes.
+  /// The version read and written by this ferryd.
   static let version = 6
 
   /// Throws if another version wrote the data.

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// A space as its store knows it, looked up once a request.
+/// A space as known in the store, looked up once a request.
 package struct SpaceSummary: Sendable, Equatable {
   /// The store's own number for the space: the first part of every key.
   package let id: Int64
@@ -25,7 +25,7 @@ package struct SpaceSummary: Sendable, Equatable {
   }
 }
 
-/// A packet with the size that it had on the wire after decompression, which bounds the buffer.
+/// A packet with the decompressed size on the wire, which bounds the buffer.
 package struct IncomingPacket: Sendable, Equatable {
   package let packet: Packet
   package let byteCount: Int
@@ -36,7 +36,7 @@ package struct IncomingPacket: Sendable, Equatable {
   package let protocolVersion: Int
   /// The sender's cursor; `nil` if it sent none.
   package let cursor: Cursor?
-  /// Whether it is refused if a token was ever made.
+  /// True if it is refused if a token was ever made.
   package let needsOpenServer: Bool
 
   package init(
@@ -56,7 +56,7 @@ package struct IncomingPacket: Sendable, Equatable {
 
 /// The result of one incoming packet.
 package enum IngestResult: Sendable, Equatable {
-  /// Applied, known already, or buffered, with the packets that it released.
+  /// Applied, known already, or buffered, with the packets released by it.
   case accepted(PacketReceipt, released: [PacketReceipt])
   /// Not taken; nothing of it was kept.
   case refused(Problem)
@@ -77,7 +77,7 @@ package struct IngestBatch: Sendable, Equatable {
 
 /// A request for the changes after a cursor.
 package struct PullRequest: Sendable, Equatable {
-  /// `nil` for a device that has nothing yet.
+  /// `nil` for a device without any data yet.
   package var cursor: Cursor?
   /// Changes and notices at most.
   package var limit: Int
@@ -116,11 +116,11 @@ package struct HeadMove: Sendable, Equatable {
 
 /// The source of head moves.
 package protocol HeadFeed: Sendable {
-  /// Returns the moves of heads, by any process of this store, of the spaces that are watched. Moves
-  /// of other spaces may come, too. After a lost connection the current heads come again.
+  /// Returns the moves of heads, by any process of this store, of the watched spaces. Moves of
+  /// other spaces may come, too. After a lost connection the current heads come again.
   func headMoves() -> AsyncStream<HeadMove>
 
-  /// Adds a watcher of a space: its moves come from now on. A head that is read after the call is
+  /// Adds a watcher of a space: moves of the space come from now on. A head read after the call is
   /// the present one or is followed by a move.
   func watchHead(of space: Int64)
 
@@ -130,9 +130,9 @@ package protocol HeadFeed: Sendable {
 
 /// Notifications between the nodes of a store.
 package struct NodeNotifications: Sendable, Equatable {
-  /// Notifications that this process has received since its start, its own included.
+  /// Notifications received by this process since the start, its own included.
   package var received: Int
-  /// Channels that it listens to now.
+  /// Channels in use now.
   package var channels: Int
 
   package init(received: Int, channels: Int) {
@@ -143,9 +143,9 @@ package struct NodeNotifications: Sendable, Equatable {
 /// Requests since the start of a process that a second server of the store can do, such as a
 /// standby or a worker.
 package struct SharedWork: Sendable, Equatable {
-  /// Requests that the second server has done.
+  /// Requests done by the second server.
   package var done = 0
-  /// Requests that the main server got, because the second one was behind, failed, or rested.
+  /// Requests done by the main server, because the second one was behind, failed, or rested.
   package var passedOn = 0
 
   package init(done: Int = 0, passedOn: Int = 0) {
@@ -153,7 +153,7 @@ package struct SharedWork: Sendable, Equatable {
   }
 }
 
-/// The reason why a store could not do its work.
+/// The reason for a failure of a store.
 package enum StoreError: Error, Sendable, Equatable {
   /// The database cannot be reached, or the connection was lost; the same call may succeed later.
   case unavailable(String)
@@ -166,15 +166,15 @@ package enum StoreError: Error, Sendable, Equatable {
   /// The database failed unexpectedly: a fault of Ferry's or of the disk's.
   case failed(String)
 
-  /// The error of a change to a space that was deleted meanwhile.
+  /// The error of a change to a space deleted meanwhile.
   static let spaceGone = StoreError.failed("the space does not exist any more")
 }
 
 /// The storage of a server's spaces. PostgreSQL and SQLite implement it, and both pass the contract
 /// suite in Tests/SyncServerTests/Contracts.
 ///
-/// Each call that reads throws ``StoreError/needsMemory`` if its task has a ``PageRoom`` and there is
-/// no memory for it.
+/// Each call that reads throws ``StoreError/needsMemory`` if its task has a ``PageRoom`` and there
+/// is no memory for it.
 package protocol SyncStore:
   RetentionStore, PublishedMissionStore, BundleReportStore, AccessStore, DeviceNameStore,
   InspectionStore, HeadFeed
@@ -213,8 +213,8 @@ package protocol SyncStore:
   ) async throws(StoreError) -> Result<[UInt8], Problem>
 
   /// Returns the whole state of these records as it is now, as an encoded page in the keys' order.
-  /// A record that is not there is a delete at sequence 0. The page is closed at the bytes of a
-  /// page, with one record at least; the caller asks for the other records again.
+  /// A missing record is a delete at sequence 0. The page is closed at the bytes of a page, with
+  /// one record at least; the caller asks for the other records again.
   func records(
     _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem>
@@ -224,8 +224,8 @@ package protocol SyncStore:
 
   /// Puts a schema in force from the next sequence on, and notifies devices by their pull lists.
   /// `document.version` is one more than the version it replaces, or 0 for the next one. Returns
-  /// the schema in force, or the reason of the refusal; records that exist and do not fit it are
-  /// named. With `keepsRecords` they may go on breaking types and required columns.
+  /// the schema in force, or the reason of the refusal, which names existing records that do not
+  /// fit. With `keepsRecords` they may go on breaking types and required columns.
   func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
@@ -236,8 +236,8 @@ package protocol SyncStore:
     in space: Int64, _ query: DigestQuery
   ) async throws(StoreError) -> Result<DigestAnswer, Problem>
 
-  /// Updates the sums of the hash trees with a few thousand records, in one transaction that no
-  /// writer of packets waits for long. Returns the sequence up to which they hold every change.
+  /// Updates the sums of the hash trees with a few thousand records, in one transaction without a
+  /// long wait for any writer of packets. Returns the sequence up to which they hold every change.
   func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber
 
   /// Returns the number of a device's buffered packets, and their bytes.
@@ -249,31 +249,32 @@ package protocol SyncStore:
   /// name.
   func usage(in space: Int64) async throws(StoreError) -> [(principal: String, usage: Usage)]
 
-  /// Keeps the other nodes of this store from collecting content, or (exclusively) from publishing
-  /// too, until the returned value is released. `nil` if no other node can use the store.
+  /// Prevents the other nodes of this store from collecting content, or (exclusively) from
+  /// publishing too, until the returned value is released. `nil` if no other node can use the
+  /// store.
   func lockContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)?
 
   /// The notifications of this process; `nil` if the store has one process.
   var notifications: NodeNotifications? { get }
 
-  /// The pulls of this process that a standby could serve; `nil` without a standby.
+  /// The pulls of this process suitable for a standby; `nil` without a standby.
   var standbyPulls: SharedWork? { get }
 
-  /// The requests of this process that a worker of Citus could do; `nil` without a worker.
+  /// The requests of this process suitable for a worker of Citus; `nil` without a worker.
   var workerRequests: SharedWork? { get }
 
   /// Throws unless the store can serve now.
   func check() async throws(StoreError)
 
-  /// Removes the parts of unfinished work that a process has left when it ended. The only server of
-  /// the store calls it when it starts.
+  /// Removes the unfinished work left by an ended process. The only server of the store calls it at
+  /// the start.
   func recover() async throws(StoreError)
 
   /// Finishes the calls under way and closes.
   func close() async
 }
 
-// Without an entry in the audit log, for callers that act for no principal.
+// Without an entry in the audit log, for callers without a principal.
 extension SyncStore {
   /// Makes the space if it is not there. Returns it in both cases.
   package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
@@ -294,7 +295,7 @@ extension SyncStore {
     try await applySchema(document, to: space, now: now, keepsRecords: keepsRecords, by: nil)
   }
 
-  /// Sets how long the space keeps its history from now on.
+  /// Sets the retention of the space's history from now on.
   package func setRetention(
     _ retention: Retention, of space: Int64
   ) async throws(StoreError) {
@@ -323,7 +324,7 @@ extension SyncStore {
   }
 }
 
-// A store of one process: it hears of each move.
+// A store of one process: it gets each move.
 extension SyncStore {
   package func lockContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)? { nil }
   package var standbyPulls: SharedWork? { nil }

@@ -1,4 +1,4 @@
-/// One measurement, which starts everything that it needs by itself.
+/// One measurement, with everything started by itself.
 struct Benchmark: Sendable {
   /// As it is named on the command line.
   let name: String

@@ -2,16 +2,16 @@ import FerryCommandLine
 import FerryLaboratory
 import Synchronization
 
-/// The context that benchmarks share: the private PostgreSQL, the size of the run, and the
-/// progress line.
+/// The context of all benchmarks: the private PostgreSQL, the size of the run, and the progress
+/// line.
 final class BenchmarkContext: Sendable {
-  /// Whether smaller and fewer rounds are wanted.
+  /// True if smaller and fewer rounds are wanted.
   let isQuick: Bool
-  /// Updates that the retention benchmark is asked to write; `nil` for its own number.
+  /// Requested updates of the retention benchmark; `nil` for the default number.
   let updates: Int?
-  /// Rows of the first pull; `nil` for its own number.
+  /// Rows of the first pull; `nil` for the default number.
   let rows: Int?
-  /// The only store that the retention benchmark is to run on; `nil` for all.
+  /// The only store for the retention benchmark; `nil` for all.
   let store: String?
   /// The database for ferryd in place of a private one; `nil` for private ones.
   let database: String?
@@ -26,13 +26,13 @@ final class BenchmarkContext: Sendable {
     (self.rows, self.database) = (rows, database)
   }
 
-  /// Runs one benchmark behind its own progress line.
+  /// Runs one benchmark behind a separate progress line.
   func measure(_ benchmark: Benchmark) async throws -> [Measurement] {
     defer { bar.withLock { $0?.finish() } }
     return try await benchmark.run(self)
   }
 
-  /// Returns a size: the full one, or a smaller one that is enough for a quick run.
+  /// Returns a size: the full one, or a smaller one, enough for a quick run.
   func size(_ full: Int, quick: Int) -> Int { isQuick ? quick : full }
 
   /// Begins the progress line; `advance` counts up to `total`.

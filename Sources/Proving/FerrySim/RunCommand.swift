@@ -2,7 +2,7 @@ import FerryCommandLine
 import FerrySimulation
 import Foundation
 
-/// `ferry-sim run`: one world, by its options.
+/// `ferry-sim run`: one world, by options.
 enum RunCommand {
   static let specification = CommandSpec(
     "run", summary: "Run one world.",
@@ -56,7 +56,7 @@ enum RunCommand {
 }
 
 extension WorldOptions.Field {
-  /// The values that a user may give.
+  /// The permitted values from a user.
   fileprivate var bounds: ClosedRange<Int> {
     switch name {
     case "devices", "spaces": return 1...1_000

@@ -7,7 +7,7 @@ struct RunSummary {
   let replayCommand: String
   let elapsed: Duration
   let reportPath: String?
-  /// A small part that still fails, once it has been looked for.
+  /// A small failing part, after a search for it.
   var shrunk: Shrinker.Outcome?
 
   var lines: [String] {
@@ -33,7 +33,7 @@ struct RunSummary {
     result.violations.map { "FAILED \($0)" } + ["Run it again: \(replayCommand)"]
   }
 
-  /// The smallest part found that fails in the same way.
+  /// The smallest part found with the same failure.
   var shrunkLines: [String] {
     guard let shrunk else { return [] }
     let title = [

@@ -50,7 +50,7 @@ enum SimCommand {
     return .done
   }
 
-  /// The options that every command with a world takes.
+  /// The options of every command with a world.
   static let store = OptionSpec(
     "store", value: "KIND", help: "The server's store.",
     kind: .choice(["sqlite", "postgres"]), default: "sqlite")
@@ -89,7 +89,7 @@ enum SimCommand {
     ).lines(width: min(Terminal.current().width, 72))
   }
 
-  /// The flags of a command that runs one world.
+  /// The flags of a command with one world.
   static let runFlags = [
     FlagSpec("no-shrink", help: "Show a failure without shrinking it."),
     FlagSpec(

@@ -2,8 +2,7 @@ import FerryCommandLine
 import FerryLaboratory
 import Foundation
 
-/// Runs a swarm's worlds in processes of their own, so that a crash of one is a finding and not
-/// the end.
+/// Runs a swarm's worlds in separate processes, so a crash of one is a finding and not the end.
 struct Swarm {
   private let arguments: ParsedArguments
   private let first: UInt64
@@ -11,7 +10,7 @@ struct Swarm {
   private let jobs: Int
   private let keepsGoing: Bool
 
-  /// Real time that one world may take.
+  /// The most real time for one world.
   private static let patience: Duration = .seconds(600)
 
   private struct Tally {
@@ -70,7 +69,7 @@ struct Swarm {
     case ended
   }
 
-  /// Runs one process after another, until its share is done: after a crash the next continues
+  /// Runs one process after another, until the share is done: after a crash the next continues
   /// after the crashed world.
   private func run(_ job: Int, _ sink: AsyncStream<Report>.Continuation) async throws {
     defer { sink.yield(.ended) }

@@ -36,7 +36,7 @@ enum SwarmCommand {
     try await Swarm(arguments).perform()
   }
 
-  /// The options of a drawn world besides its seed; `ferry-sim replay` takes the same.
+  /// The options of a drawn world besides the seed; `ferry-sim replay` takes the same.
   static let worldOptions = [
     OptionSpec(
       "devices", value: "N", help: "Devices of a world, on average.", kind: .integer(2...1_000),
@@ -61,7 +61,7 @@ enum SwarmCommand {
     return options
   }
 
-  /// One of a swarm's processes: runs its seeds and prints a line before and after each.
+  /// One of a swarm's processes: runs seeds and prints a line before and after each.
   static let worker = CommandSpec(
     "swarm-worker", summary: "One process of a swarm.",
     options: worldOptions + [

@@ -3,7 +3,7 @@ import FerryLaboratory
 import FerrySimulation
 import Foundation
 
-/// Runs one world for a person: shows its events, its failure, and the command that runs it again.
+/// Runs one world for a person: shows the events, the failure, and the command to run it again.
 struct WorldRun {
   let seed: UInt64
   let options: WorldOptions
@@ -57,7 +57,7 @@ struct WorldRun {
       result: result, replayCommand: replayCommand, elapsed: elapsed, reportPath: reportPath)
     let output = TextOutput.standardOutput
     if printsTrace { try output.lines(result.events.lazy.map(\.line)) }
-    // The verdict first: looking for a small part that fails may take minutes.
+    // The verdict first: the search for a small failing part may take minutes.
     if !isJSON { try output.lines(summary.lines) }
     if !result.violations.isEmpty && shrinks {
       let shrunk = try shrink(result)
@@ -92,13 +92,13 @@ struct WorldRun {
       }
   }
 
-  /// Worlds that are tried for a small part that fails. One that does not drain runs to its very
-  /// end each time.
+  /// Returns the number of worlds to try for a small failing part. One that does not drain runs to
+  /// the very end each time.
   private static func worldsToShrink(_ result: WorldResult) -> Int {
     result.violations.first?.oracle == "liveness" ? 60 : 400
   }
 
-  /// Checks the page's place first: a long run is not to end with a page that cannot be written.
+  /// Checks the page's place first: a long run is not to end with an unwritable page.
   private func checkPlace(of path: String) throws {
     let directory = URL(filePath: path).deletingLastPathComponent().path
     var isDirectory: ObjCBool = false

@@ -26,7 +26,7 @@ final class ChildCapture: Sendable {
     /// True when no other process holds the streams any more, either.
     var isOver: Bool { status != nil && open.isEmpty }
 
-    /// Reads the bytes that are there, at most `countMax` about. Closes the stream at its end.
+    /// Reads the present bytes, at most about `countMax`. Closes the stream at the end.
     mutating func drain(_ stream: ChildProcess.Stream, countMax: Int) {
       var buffer = [UInt8](repeating: 0, count: 1 << 16)
       var total = 0
@@ -44,7 +44,7 @@ final class ChildCapture: Sendable {
       }
     }
 
-    /// Appends bytes that were read, and cuts them into lines.
+    /// Appends bytes, and cuts them into lines.
     mutating func append(
       _ new: ArraySlice<UInt8>, to stream: ChildProcess.Stream, isLast: Bool = false
     ) {
@@ -196,7 +196,7 @@ final class ChildCapture: Sendable {
     var information = siginfo_t()
     while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
     change { state in
-      // The whole output of the process, though others may still hold its streams.
+      // The whole output of the process, though others may still hold the streams.
       for stream in [ChildProcess.Stream.output, .error] {
         state.drain(stream, countMax: Self.pipeBytesMax)
       }

@@ -1,9 +1,9 @@
 import Foundation
 
-/// The variables that started programs get: those of the user's shell, without all that would
-/// change results. `Scripts/run-tests.sh` removes the same ones for the tests themselves.
+/// The variables of started programs: those of the user's shell, without all those with an
+/// influence on results. `Scripts/run-tests.sh` removes the same ones for the tests themselves.
 enum ChildEnvironment {
-  /// Names that begin like this are removed, but for ``kept``.
+  /// Names with these beginnings are removed, but for ``kept``.
   private static let prefixes = ["FERRY_", "PG", "OTEL_", "AWS_", "WEED_", "LC_", "XDG_"]
   private static let kept = ["FERRY_TEST_", "FERRY_OPTIMISED"]
   private static let names: Set = [
@@ -16,7 +16,7 @@ enum ChildEnvironment {
     "http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy",
   ]
 
-  /// Of this process, for all its children.
+  /// Of this process, for all children.
   static let shared: [String: String] = {
     var variables = cleaned(ProcessInfo.processInfo.environment)
     if let home = ChildHome.path { variables["HOME"] = home }
@@ -40,7 +40,7 @@ enum ChildEnvironment {
   }
 }
 
-/// An empty home, so that no program reads or writes files of the user's: `~/.pgpass`, `~/.psqlrc`,
+/// An empty home, so no program reads or writes files of the user's: `~/.pgpass`, `~/.psqlrc`,
 /// `~/.curlrc`, or the default folders of `ferry` and `ferryd`.
 private enum ChildHome {
   /// `nil` if it cannot be made.

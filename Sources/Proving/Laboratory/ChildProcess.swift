@@ -4,7 +4,7 @@ import Foundation
 ///
 /// It is killed when this object is released, and when the test process dies for any reason.
 package final class ChildProcess: CapturedProcess {
-  /// How a program ended.
+  /// The end of a program.
   package enum ExitStatus: Sendable, Equatable {
     case exited(Int32)
     case killed(signal: Int32)
@@ -13,7 +13,7 @@ package final class ChildProcess: CapturedProcess {
   /// Where a line was printed.
   package enum Stream: Sendable { case output, error }
 
-  /// All that a program has left behind.
+  /// All results of a program.
   package struct Finished: Sendable {
     package let status: ExitStatus
     package let output: String
@@ -54,7 +54,7 @@ package final class ChildProcess: CapturedProcess {
 
   deinit { capture.signal(SIGKILL) }
 
-  /// Runs a program to its end.
+  /// Runs a program to the end.
   package static func run(
     _ executable: URL, _ arguments: [String] = [], environment: [String: String] = [:],
     directory: URL? = nil, input: String = "", within limit: Duration = .hangLimit
@@ -80,8 +80,8 @@ package final class ChildProcess: CapturedProcess {
   /// Waits for a line on either stream, among those printed already too.
   ///
   /// Throws as soon as the program has ended without it, or when the time is over; the message
-  /// contains the output. `predicate` must not use this object. A program that the ended one has
-  /// started, and that holds its streams, is not waited for.
+  /// contains the output. `predicate` must not use this object. It does not wait for a program
+  /// started by the ended one, even if that program holds the streams.
   package func line(
     after first: Int = 0, within limit: Duration = .hangLimit,
     where predicate: @escaping @Sendable (String) -> Bool
@@ -89,7 +89,7 @@ package final class ChildProcess: CapturedProcess {
     try await capture.line(after: first, within: limit, where: predicate)
   }
 
-  /// Waits for the end of the program and of its output.
+  /// Waits for the end of the program and of the output.
   package func exitStatus(within limit: Duration = .hangLimit) async throws -> ExitStatus {
     try await capture.exitStatus(within: limit)
   }
@@ -97,7 +97,7 @@ package final class ChildProcess: CapturedProcess {
   /// Sends a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT …); has no effect after the end.
   package func send(_ signal: Int32) { capture.signal(signal) }
 
-  /// Returns an open file without a name, so that no writer has to wait for the reader.
+  /// Returns an open file without a name, so no writer has to wait for the reader.
   private static func file(holding text: String) throws -> Int32 {
     let scratch = try TemporaryDirectory()
     let path = scratch.file("input").path
@@ -108,7 +108,7 @@ package final class ChildProcess: CapturedProcess {
   }
 }
 
-/// The two ends of a pipe that no other child inherits.
+/// The two ends of a pipe not inherited by other children.
 enum PipeEnds {
   static func open() throws -> (reader: Int32, writer: Int32) {
     try ProcessSpawner.withoutSpawning {

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A shell that stops a cluster and removes its directory when this process ends, for any reason.
 ///
-/// It reads from a pipe whose other end only this process holds; a kill -9 closes it too. It shares
-/// standard error, so a reader at the end of that stream knows that all is cleaned up.
+/// It reads from a pipe, with the other end held by this process only; a kill -9 closes it too. It
+/// shares standard error, so a reader at the end of this stream knows that all is cleaned up.
 final class ClusterWatchdog: Sendable {
   private static let live = Mutex([pid_t: Int32]())
   private static let cleanUpAtExit: Void = {
@@ -13,7 +13,7 @@ final class ClusterWatchdog: Sendable {
 
   private let processID: pid_t
 
-  /// `stop` is a command line; its failure does not matter.
+  /// `stop` is a command line; a failure of it does not matter.
   init(directory: String, stop: [String]) throws {
     _ = Self.cleanUpAtExit
     let pipe = try PipeEnds.open()
@@ -44,7 +44,7 @@ final class ClusterWatchdog: Sendable {
 
   deinit { release() }
 
-  /// Has the cluster stopped and removed, and waits until it is.
+  /// Stops and removes the cluster, and waits until it is removed.
   func release() {
     guard let writer = Self.live.withLock({ $0.removeValue(forKey: processID) }) else { return }
     close(writer)

@@ -1,17 +1,17 @@
 import Foundation
 
-/// A process whose end ends the waits for its deeds.
+/// A process whose end ends all waits for its deeds.
 package protocol CapturedProcess: Sendable {
   /// The exit status and the last output; `nil` while the process runs.
   var endReport: String? { get }
 }
 
-/// Repeats a probe until it returns a result. All polls of tests are calls of this function, so that
+/// Repeats a probe until it returns a result. All polls of tests are calls of this function, so
 /// each wait has a description, a limit, and an end when the process has ended.
 ///
 /// - Parameters:
 ///   - what: The awaited event, for the error: "the page's edit on the device".
-///   - process: The process that makes the event happen. After its end the probe runs once more.
+///   - process: The process responsible for the event. After its end the probe runs once more.
 /// - Throws: A ``TestSupportError`` with `what`, if the process has ended or the time is over.
 @discardableResult
 package func eventually<Answer: Sendable>(
@@ -58,7 +58,7 @@ package func block(
   }
 }
 
-/// Gives way to other tasks at first, which may be all that is needed, and to processes later.
+/// Gives way to other tasks at first, which may be enough, and to processes later.
 private func pause(after polls: Int) async throws {
   try Task.checkCancellation()
   if polls < 100 {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The programs that this package builds, next to the test bundle.
+/// The programs built by this package, next to the test bundle.
 package enum Executables {
   package static func ferry() throws -> URL { try find("ferry") }
   package static func ferryd() throws -> URL { try find("ferryd") }
@@ -10,7 +10,7 @@ package enum Executables {
   package static func ferryTasks() throws -> URL { try find("ferry-tasks") }
   package static func ferryCourses() throws -> URL { try find("ferry-courses") }
 
-  /// The extension that other programs load into SQLite.
+  /// The extension loaded into SQLite by other programs.
   package static func ferrySQLite() throws -> URL { try find("libferry_sqlite.so") }
 
   /// Looks beside the running test program, then in the directories above it.

@@ -3,12 +3,12 @@ import Synchronization
 
 /// Free TCP ports of 127.0.0.1.
 package enum FreePort {
-  /// Below the range from which the kernel takes the ports of outgoing connections, so that none
-  /// of those takes the port before its user does.
+  /// Below the range from which the kernel takes the ports of outgoing connections, so none of
+  /// those takes the port before its user does.
   private static let range: Range<UInt16> = 20_000..<32_000
   private static let handedOut = Mutex(Set<UInt16>())
 
-  /// Returns a port that this process has not returned before. Another process may still be faster.
+  /// Returns a port not returned before by this process. Another process may still be faster.
   package static func next() throws -> UInt16 {
     for _ in range {
       let port = UInt16.random(in: range)
@@ -19,7 +19,7 @@ package enum FreePort {
       "no TCP port between \(range.lowerBound) and \(range.upperBound) is free")
   }
 
-  /// Returns a port that refuses connections until this process ends: it is bound, so that no other
+  /// Returns a port that refuses connections until this process ends: it is bound, so no other
   /// process gets it, and nobody listens.
   package static func refused() throws -> UInt16 { try LoopbackSocket.bind().port }
 

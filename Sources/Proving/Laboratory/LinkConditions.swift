@@ -1,15 +1,15 @@
 import Foundation
 import Synchronization
 
-/// The way that a `TCPProxy` treats all passing bytes, for partitions and slow links. Traps are for
+/// The treatment of all passing bytes in a `TCPProxy`, for partitions and slow links. Traps are for
 /// single exchanges.
 package struct LinkConditions: Sendable, Equatable {
-  /// The fate of bytes in one direction, and of the end of that direction.
+  /// The fate of bytes in one direction, and of the end of this direction.
   package enum Passage: Sendable, Equatable {
     case open
     /// They arrive later; later bytes wait as well.
     case delayed(Duration)
-    /// They wait until the way is open again, as TCP repeats the bytes that a partition drops. The
+    /// They wait until the way is open again, as TCP repeats the bytes dropped by a partition. The
     /// other side does not even see a connection's end.
     case stalled
   }
@@ -53,7 +53,7 @@ final class LinkGate: Sendable {
   /// Changes the conditions; waiting threads check them again.
   func set(_ conditions: LinkConditions) { change { $0.conditions = conditions } }
 
-  /// Ends the gate with its proxy: no thread waits any more.
+  /// Ends the gate with the proxy: no thread waits any more.
   func remove() { change { $0.isGone = true } }
 
   /// Blocks until bytes may pass, or the end of a connection.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Blocking TCP sockets of 127.0.0.1, which no child process inherits. The caller that gets a
+/// Blocking TCP sockets of 127.0.0.1, not inherited by child processes. The caller with a
 /// descriptor closes it.
 package enum LoopbackSocket {
   private static let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
@@ -20,7 +20,7 @@ package enum LoopbackSocket {
     return (descriptor, bound)
   }
 
-  /// Returns a socket that has `port`, or a free one for 0, and does not listen.
+  /// Returns a bound socket on `port`, or on a free one for 0, without listening.
   static func bind(
     port: UInt16 = 0
   ) throws(TestSupportError) -> (descriptor: Int32, port: UInt16) {
@@ -62,7 +62,7 @@ package enum LoopbackSocket {
         setNoDelay(descriptor)
         return descriptor
       }
-      // A peer that went away before it was accepted is no reason to stop.
+      // A peer gone before it was accepted is no reason to stop.
       guard [EINTR, ECONNABORTED, EAGAIN].contains(code) else { return nil }
     }
   }
@@ -78,8 +78,7 @@ package enum LoopbackSocket {
 
   /// Sends all bytes; returns `false` if the peer has gone.
   ///
-  /// - Parameter sent: Called with the number of bytes that the system has taken, as soon as it
-  ///   has.
+  /// - Parameter sent: Called with the number of bytes taken by the system, as soon as they are.
   package static func write(
     _ descriptor: Int32, _ bytes: ArraySlice<UInt8>, sent: (Int) -> Void = { _ in }
   ) -> Bool {
@@ -102,18 +101,18 @@ package enum LoopbackSocket {
     return true
   }
 
-  /// Closes a connection so that its peer sees a reset.
+  /// Closes a connection with a reset for the peer.
   package static func reset(_ descriptor: Int32) {
     resetOnClose(descriptor)
     close(descriptor)
   }
 
-  /// Bounds the bytes that the system buffers for sending.
+  /// Bounds the bytes buffered by the system for sending.
   static func limit(sending descriptor: Int32, to bytes: Int) {
     limit(descriptor, SO_SNDBUF, bytes)
   }
 
-  /// Bounds the bytes that the system buffers after they arrived.
+  /// Bounds the bytes buffered by the system after they arrived.
   static func limit(receiving descriptor: Int32, to bytes: Int) {
     limit(descriptor, SO_RCVBUF, bytes)
   }
@@ -124,7 +123,7 @@ package enum LoopbackSocket {
     setsockopt(descriptor, SOL_SOCKET, option, &half, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// Its peer will see a reset when the connection is closed.
+  /// Makes a close of the connection a reset for the peer.
   static func resetOnClose(_ descriptor: Int32) {
     var atOnce = linger(l_onoff: 1, l_linger: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &atOnce, socklen_t(MemoryLayout<linger>.size))

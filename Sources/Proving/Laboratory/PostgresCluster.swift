@@ -7,7 +7,7 @@ import Synchronization
 /// It listens on a free port of 127.0.0.1 and trusts all roles except `passwordRole`. It is stopped
 /// and removed when this object is released or the process ends, even by kill -9.
 package final class PostgresCluster: Sendable {
-  /// How a server goes down (pg_ctl's modes).
+  /// The ways to stop a server (pg_ctl's modes).
   package enum Shutdown: String, Sendable {
     /// Rolls back and disconnects all clients, then writes a checkpoint.
     case fast
@@ -23,7 +23,7 @@ package final class PostgresCluster: Sendable {
   private let server: TestServer
   private let privateServer: PrivateServer?
 
-  /// Creates a cluster of its own, for tests that stop it. It takes a second or two.
+  /// Creates a separate cluster, for tests that stop it. It takes a second or two.
   package init() throws {
     let privateServer = try PrivateServer()
     self.privateServer = privateServer
@@ -56,8 +56,8 @@ package final class PostgresCluster: Sendable {
     server = TestServer(administration: url, outlivesTests: true)
   }
 
-  /// Returns the cluster that all tests of this process share, started at the first call. If
-  /// FERRY_TEST_POSTGRES is set, it is the server that the variable names. Do not stop it.
+  /// Returns the cluster shared by all tests of this process, started at the first call. If
+  /// FERRY_TEST_POSTGRES is set, it is the server named by the variable. Do not stop it.
   package static func shared() throws -> PostgresCluster {
     try sharedCluster.withLock { cluster in
       if let cluster { return cluster }
@@ -68,7 +68,7 @@ package final class PostgresCluster: Sendable {
     }
   }
 
-  /// Creates an empty database and returns its `postgres://` URL.
+  /// Creates an empty database and returns the `postgres://` URL.
   package func createDatabase() throws -> String { try server.createDatabase() }
 
   /// The data directory; nil for an external server.
@@ -77,7 +77,7 @@ package final class PostgresCluster: Sendable {
   /// Starts the server after `stop`, on the same port. Returns when it takes connections.
   package func start() throws { try owned().start() }
 
-  /// Stops the server; its data stays. Returns when it is down, and throws if it is not in time.
+  /// Stops the server; the data stays. Returns when it is down, and throws if it is not in time.
   package func stop(_ shutdown: Shutdown = .fast, within limit: Duration = .hangLimit) throws {
     try owned().stop(shutdown, within: limit)
   }
@@ -87,13 +87,13 @@ package final class PostgresCluster: Sendable {
     try start()
   }
 
-  /// Stops all processes of the server with SIGSTOP. Its connections stay.
+  /// Stops all processes of the server with SIGSTOP. The connections stay.
   package func freeze() throws { try owned().signal(SIGSTOP) }
 
   /// Continues the stopped processes.
   package func thaw() throws { try owned().signal(SIGCONT) }
 
-  /// Returns the server's processes that serve connections to a database of `createDatabase`, found
+  /// Returns the server's processes for connections to a database of `createDatabase`, found
   /// without asking the server (Linux only). Empty while it is down.
   package func backendProcessIDs(serving url: String) throws -> [Int32] {
     let database = URLComponents(string: url)?.path.dropFirst() ?? ""

@@ -1,8 +1,8 @@
 import Foundation
 
-/// PostgreSQL's programs on this machine, and the user that runs them.
+/// PostgreSQL's programs on this machine, and the user for them.
 struct PostgresInstallation: Sendable {
-  /// Has all ``programs``: those of different versions do not work together.
+  /// The directory of all ``programs``: those of different versions do not work together.
   let directory: String
   private static let programs = [
     "initdb", "pg_ctl", "postgres", "pg_basebackup", "pg_dump", "pg_restore",
@@ -38,7 +38,7 @@ struct PostgresInstallation: Sendable {
     return PostgresInstallation(directory: directory, user: ("postgres", id, group))
   }
 
-  /// Returns the command line that runs one of the programs as the right user.
+  /// Returns the command line to run one of the programs as the right user.
   func commandLine(_ program: String, _ arguments: [String]) -> [String] {
     let command = ["\(directory)/\(program)"] + arguments
     guard let user else { return command }

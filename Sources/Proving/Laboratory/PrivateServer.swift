@@ -66,7 +66,7 @@ final class PrivateServer: Sendable {
     try run("pg_ctl", ["stop", "-D", data, "-m", shutdown.rawValue, "-w", "-s", "-t", seconds])
   }
 
-  /// Sends a signal to the server and all its processes.
+  /// Sends a signal to the server and all processes of it.
   func signal(_ signal: Int32) {
     guard let server = processID else { return }
     // The server first: it starts no more processes then.
@@ -129,16 +129,16 @@ final class PrivateServer: Sendable {
     }
   }
 
-  /// Whether a socket fits below a folder: its path has at most 107 bytes.
+  /// Returns `true` if a socket fits below a folder: the path has at most 107 bytes.
   private static func isShort(_ folder: String) -> Bool { (1...60).contains(folder.utf8.count) }
 
-  /// Whether another user may enter a folder.
+  /// Returns `true` if another user may enter a folder.
   private static func isOpenToAll(_ folder: String) -> Bool {
     var status = stat()
     return stat(folder, &status) == 0 && status.st_mode & 0o005 == 0o005
   }
 
-  /// Creates a directory in which only the user that runs PostgreSQL may write.
+  /// Creates a directory writable only by the user that runs PostgreSQL.
   private static func makeDirectory(_ installation: PostgresInstallation) throws -> String {
     let given = ProcessInfo.processInfo.environment["TMPDIR"] ?? ""
     let parent = isShort(given) && isOpenToAll(given) ? given : "/tmp"

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// The program to start, and its descriptors.
+/// The program to start, and the descriptors.
 struct SpawnRequest: Sendable {
   var executable: String
   var arguments: [String]
@@ -12,13 +12,13 @@ struct SpawnRequest: Sendable {
   var input: Int32?
   var output: Int32?
   var error: Int32?
-  /// A session of its own, out of reach of the terminal's signals.
+  /// A separate session, out of reach of the terminal's signals.
   var ownSession = false
   /// Sends it SIGKILL when this process ends for any reason (Linux only).
   var diesWithParent = true
 }
 
-/// Starts processes, all from one thread that never ends.
+/// Starts processes, all from one endless thread.
 ///
 /// Linux sends the parent-death signal when the *thread* that started the child ends, and Swift's
 /// pool threads come and go.
@@ -32,7 +32,7 @@ enum ProcessSpawner {
     return queue
   }()
 
-  /// Starts a process and returns its id. The executable is a path. The caller must wait for the
+  /// Starts a process and returns the id. The executable is a path. The caller must wait for the
   /// process.
   static func spawn(_ request: SpawnRequest) throws -> pid_t {
     guard access(request.executable, X_OK) == 0 else {
@@ -41,13 +41,13 @@ enum ProcessSpawner {
     return try queue.submit { try withoutSpawning { try posixSpawn(request) } }
   }
 
-  /// Runs `body` while no process is being started, so that a descriptor it opens can be marked
+  /// Runs `body` while no process is being started, so a descriptor opened by it can be marked
   /// close-on-exec first.
   static func withoutSpawning<R>(_ body: () throws -> sending R) rethrows -> sending R {
     try spawning.withLock { _ in try body() }
   }
 
-  /// Runs a program to its end, and returns its exit status (128 + signal if killed) and its
+  /// Runs a program to the end, and returns the exit status (128 + signal if killed) and the
   /// output. It blocks.
   static func runToEnd(_ request: SpawnRequest) throws -> (status: Int32, output: String) {
     let scratch = try TemporaryDirectory()
@@ -100,7 +100,7 @@ enum ProcessSpawner {
     return process
   }
 
-  /// Lets the child start with no signal blocked and none ignored.
+  /// Makes the child start with no signal blocked and none ignored.
   private static func setCleanSignals(_ attributes: inout posix_spawnattr_t) {
     var none = sigset_t()
     sigemptyset(&none)
@@ -164,7 +164,7 @@ private final class SpawnQueue: Sendable {
   }
 }
 
-/// The result of a job on its way back.
+/// The result of a job under way.
 private final class SpawnAnswer: Sendable {
   private let result = Mutex<Result<pid_t, any Error>?>(nil)
 

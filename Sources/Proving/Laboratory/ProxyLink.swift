@@ -31,7 +31,7 @@ final class ProxyLink: Sendable {
     ProxyCore.onThread("proxy-answer") { [self] in pump(.answer, from: server, to: client) }
   }
 
-  /// Closes both sides; bytes that were passed on already still arrive.
+  /// Closes both sides; bytes passed on already still arrive.
   func cut() {
     for descriptor in [client, server] { shutdown(descriptor, Int32(SHUT_RDWR)) }
   }
@@ -46,8 +46,8 @@ final class ProxyLink: Sendable {
     }
   }
 
-  /// Returns the bytes of responses that the client's process has not read, by the system's
-  /// buffers; see `TCPProxy.readByteCount()`.
+  /// Returns the bytes of responses not read by the client's process, by the system's buffers; see
+  /// `TCPProxy.readByteCount()`.
   func unread(_ queues: SocketQueues) -> Int { queues.unread(from: client) }
 
   private func pump(_ direction: TCPProxy.Direction, from source: Int32, to target: Int32) {
@@ -63,7 +63,7 @@ final class ProxyLink: Sendable {
     core.forget(self)
   }
 
-  /// Notes a request, which begins at a method; clients do not pipeline.
+  /// Records a request, which begins at a method; clients do not pipeline.
   private func recordRequest(_ bytes: ArraySlice<UInt8>) {
     guard Self.methods.contains(where: { bytes.starts(with: $0.utf8) }) else { return }
     let line = String(decoding: bytes.prefix { $0 != 0x0D }, as: UTF8.self)

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A trap that waits for bytes that pass a `TCPProxy`, and acts on them.
+/// A trap for bytes in a `TCPProxy`, with an action on them.
 package final class ProxyTrap: Sendable {
   /// The effect at the trap's place in the stream.
   package enum Action: Sendable {
@@ -19,7 +19,7 @@ package final class ProxyTrap: Sendable {
     case call(@Sendable () -> Void)
   }
 
-  /// The bytes that it waits for; see `TCPProxy.trap`.
+  /// The awaited bytes; see `TCPProxy.trap`.
   struct Pattern: Sendable {
     var direction: TCPProxy.Direction
     var request: String
@@ -28,7 +28,7 @@ package final class ProxyTrap: Sendable {
     var times: Int
   }
 
-  /// One request with its response.
+  /// One request with the response.
   struct Exchange: Sendable, Hashable {
     /// The connection's number.
     var link: Int
@@ -41,7 +41,7 @@ package final class ProxyTrap: Sendable {
     var done = Set<Exchange>()
     var bytes = 0
     var timesLeft: Int
-    /// Whether held bytes pass, once that is decided.
+    /// True if held bytes pass, once decided.
     var goesOn: Bool?
     var held: [DispatchSemaphore] = []
   }
@@ -61,7 +61,7 @@ package final class ProxyTrap: Sendable {
 
   /// Waits until it has sprung; called again, until it has sprung again.
   ///
-  /// - Parameter process: the process behind the proxy. Its end ends the wait.
+  /// - Parameter process: the process behind the proxy. The end of it ends the wait.
   package func sprung(
     from process: (any CapturedProcess)? = nil, within limit: Duration = .hangLimit
   ) async throws {
@@ -86,13 +86,13 @@ package final class ProxyTrap: Sendable {
     }
   }
 
-  /// Whether it has sprung already.
+  /// True if it has sprung already.
   package var hasSprung: Bool { state.withLock { !$0.done.isEmpty } }
 
-  /// Lets held bytes pass, and disarms the trap.
+  /// Releases held bytes, and disarms the trap.
   package func release() { resolve(goesOn: true) }
 
-  /// Closes the connections that are held, and disarms the trap.
+  /// Closes the held connections, and disarms the trap.
   package func cut() { resolve(goesOn: false) }
 
   // MARK: On the connections' threads

@@ -9,7 +9,7 @@ struct SocketQueues {
   /// Looks at all connections to `port`, from the side of those that made them (proc_net_tcp.txt of
   /// the Linux kernel).
   init(ofPeersOn port: UInt16) {
-    // Read to its end by pieces: as a whole file it would be cut off at the first.
+    // Read to the end by pieces: as a whole file it would be cut off at the first.
     let file = FileHandle(forReadingAtPath: "/proc/net/tcp")
     let table = (try? file?.readToEnd()).map { String(decoding: $0, as: UTF8.self) } ?? ""
     for line in table.split(separator: "\n").dropFirst() {
@@ -21,7 +21,7 @@ struct SocketQueues {
     }
   }
 
-  /// Returns bytes that were sent on a connection and not read by its other side.
+  /// Returns bytes sent on a connection and not read by the other side.
   func unread(from descriptor: Int32) -> Int {
     var address = sockaddr_in()
     var size = socklen_t(MemoryLayout<sockaddr_in>.size)

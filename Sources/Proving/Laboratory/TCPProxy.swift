@@ -4,9 +4,9 @@ import Synchronization
 /// A proxy between clients and one server of 127.0.0.1 that breaks passing traffic on request: for
 /// tests and chaos.
 ///
-/// It parses just enough of HTTP/1.1 to know to which request the bytes belong. Other protocols
-/// pass as well, with traps that match everything. It uses one thread for each direction of a
-/// connection. Everything is closed when this object is released.
+/// It parses just enough of HTTP/1.1 to assign bytes to requests. Other protocols pass as well,
+/// with traps that match everything. It uses one thread for each direction of a connection.
+/// Everything is closed when this object is released.
 package final class TCPProxy: Sendable {
   /// Which way bytes go.
   package enum Direction: Sendable {
@@ -47,11 +47,11 @@ package final class TCPProxy: Sendable {
   /// Sets a trap for bytes from now on. Traps are checked in the order in which they were set.
   ///
   /// - Parameters:
-  ///   - request: Matches only exchanges whose request line contains this, such as "POST /v1".
-  ///   - bytes: The number of bytes of such exchanges that pass before it springs. The count covers
+  ///   - request: Matches only exchanges with this text in the request line, such as "POST /v1".
+  ///   - bytes: The number of bytes of such exchanges to pass before it springs. The count covers
   ///     several exchanges, since the trap was set or sprang last.
-  ///   - skipping: The number of such exchanges that pass untouched before.
-  ///   - times: The number of times that it springs, once an exchange at most.
+  ///   - skipping: The number of such exchanges to pass untouched before.
+  ///   - times: How often it springs, once an exchange at most.
   @discardableResult
   package func trap(
     _ direction: Direction, of request: String = "", after bytes: Int = 0, skipping: Int = 0,
@@ -65,10 +65,10 @@ package final class TCPProxy: Sendable {
     return trap
   }
 
-  /// Removes all traps and releases the bytes that they hold.
+  /// Removes all traps and releases the bytes held by them.
   package func removeTraps() { core.removeTraps() }
 
-  /// Resets connections from now on as soon as they are made, or stops that.
+  /// Resets new connections from now on, or stops the resets.
   package func refuse(_ isRefusing: Bool = true) { core.refuse(isRefusing) }
 
   /// Sends new connections to another server.
@@ -84,21 +84,21 @@ package final class TCPProxy: Sendable {
   @discardableResult
   package func resetAll() -> Int { core.resetAll() }
 
-  /// Returns bytes that have passed in a direction so far.
+  /// Returns the bytes that passed in a direction so far.
   package func byteCount(_ direction: Direction) -> Int { core.byteCount(direction) }
 
-  /// Returns the bytes of responses that the processes behind connections have really read: the
-  /// passed bytes without those in the system's buffers.
+  /// Returns the bytes of responses really read by the processes behind connections: the passed
+  /// bytes without those in the system's buffers.
   ///
   /// The number is exact while the readers are stopped and no bytes move any more. It is never too
-  /// low (Linux only; elsewhere all that has passed).
+  /// low (Linux only; elsewhere all passed bytes).
   package func readByteCount() -> Int { core.readByteCount(port) }
 
   /// Open connections.
   package var connectionCount: Int { core.linkCount }
 }
 
-/// The state that the proxy's threads share; it outlives the proxy until they have ended.
+/// The state shared by the proxy's threads; it outlives the proxy until they have ended.
 final class ProxyCore: Sendable {
   private struct State {
     var target: UInt16
@@ -152,7 +152,7 @@ final class ProxyCore: Sendable {
 
   func add(_ trap: ProxyTrap) { state.withLock { $0.traps.append(trap) } }
 
-  /// Returns the first trap that springs within these bytes, and how many of them pass before.
+  /// Returns the first trap to spring within these bytes, and how many of them pass before.
   func sprung(
     _ direction: TCPProxy.Direction, _ exchange: ProxyTrap.Exchange, count: Int
   ) -> (trap: ProxyTrap, offset: Int)? {

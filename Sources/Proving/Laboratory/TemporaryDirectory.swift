@@ -4,7 +4,7 @@ import Foundation
 package final class TemporaryDirectory: Sendable {
   package let url: URL
 
-  /// Creates it, by default below TMPDIR; `prefix` shows its origin if the process is killed.
+  /// Creates it, by default below TMPDIR; `prefix` shows the origin if the process is killed.
   package init(prefix: String = "ferry-test", in parent: URL? = nil) throws {
     url = (parent ?? FileManager.default.temporaryDirectory)
       .appending(path: "\(prefix)-\(UUID().uuidString.prefix(13))", directoryHint: .isDirectory)
@@ -13,7 +13,7 @@ package final class TemporaryDirectory: Sendable {
   }
 
   deinit {
-    // A directory that is gone already needs no removal.
+    // A missing directory needs no removal.
     try? FileManager.default.removeItem(at: url)
   }
 

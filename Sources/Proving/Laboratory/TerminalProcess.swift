@@ -1,9 +1,9 @@
 import Foundation
 
-/// A running program on a pseudo-terminal of its own, with a keyboard to type on.
+/// A running program on a separate pseudo-terminal, with a keyboard to type on.
 ///
-/// It is killed when this object is released. The terminal is not its controlling one: a key makes
-/// no signal.
+/// It is killed when this object is released. The terminal is not the program's controlling one: a
+/// key makes no signal.
 package final class TerminalProcess: CapturedProcess {
   private let capture: ChildCapture
   private let keyboard: Int32
@@ -39,7 +39,7 @@ package final class TerminalProcess: CapturedProcess {
     close(keyboard)
   }
 
-  /// All that the program has written to the terminal, with the echo of the keys.
+  /// All bytes written to the terminal by the program, with the echo of the keys.
   package var screen: String { capture.text(.output) }
 
   /// Types text; `\r` is Enter, and `\u{3}` is Ctrl-C.
@@ -55,7 +55,7 @@ package final class TerminalProcess: CapturedProcess {
   /// Sends a signal.
   package func send(_ signal: Int32) { capture.signal(signal) }
 
-  /// Waits for the end of the program and of its output.
+  /// Waits for the end of the program and of the output.
   package func exitStatus(
     within limit: Duration = .hangLimit
   ) async throws -> ChildProcess.ExitStatus {

@@ -6,7 +6,7 @@ package struct TestSupportError: Error, CustomStringConvertible {
 
   package init(_ description: String) { self.description = description }
 
-  /// Returns the reason that the C library gives for the last failed call.
+  /// Returns the C library's reason for the last failed call.
   static func posix(_ what: String, _ code: Int32 = errno) -> TestSupportError {
     TestSupportError("\(what): \(String(cString: strerror(code)))")
   }

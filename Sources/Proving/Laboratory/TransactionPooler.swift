@@ -1,7 +1,7 @@
 import FerryPostgres
 import Foundation
 
-/// A real pgbouncer that gives each transaction another session of a PostgreSQL server.
+/// A real pgbouncer: each transaction gets another session of a PostgreSQL server.
 package final class TransactionPooler: Sendable {
   private static let pgbouncer = "/usr/sbin/pgbouncer"
   package static var isAvailable: Bool {

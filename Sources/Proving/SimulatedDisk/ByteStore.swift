@@ -15,7 +15,7 @@ struct ByteStore: ~Copyable {
     target.copyMemory(from: start + offset, byteCount: count)
   }
 
-  /// Puts `count` bytes at `offset`; a gap before them is filled with zeros.
+  /// Writes `count` bytes at `offset`; a gap before them is filled with zeros.
   mutating func write(_ source: UnsafeRawPointer, count: Int, at offset: Int) {
     precondition(offset >= 0 && count >= 0, "before the beginning")
     if offset + count > self.count {
@@ -34,7 +34,7 @@ struct ByteStore: ~Copyable {
     count = newCount
   }
 
-  /// Takes the first `length` bytes away.
+  /// Removes the first `length` bytes.
   mutating func removeFirst(_ length: Int) {
     if let start, length < count {
       start.copyMemory(from: start + length, byteCount: count - length)
@@ -53,7 +53,7 @@ struct ByteStore: ~Copyable {
     }
   }
 
-  /// Appends `count` bytes that `other` has at `offset`.
+  /// Appends `count` bytes of `other` from `offset` on.
   mutating func append(from other: borrowing ByteStore, count: Int, at offset: Int) {
     precondition(offset >= 0 && offset + count <= other.count, "beyond the end")
     guard let source = other.start, count > 0 else { return }

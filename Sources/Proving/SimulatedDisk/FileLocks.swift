@@ -9,7 +9,7 @@ struct FileLocks {
 
   init() {}
 
-  /// Whether a handle holds more than a shared lock.
+  /// True if a handle holds more than a shared lock.
   var isReserved: Bool { writer != nil }
 
   /// Raises the lock of `handle` to `level`; `false` when another one is in the way. On the way to

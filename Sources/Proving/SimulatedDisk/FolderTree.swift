@@ -1,13 +1,14 @@
-/// The target of a name: a file, or a folder with names of its own.
+/// The target of a name: a file, or a folder with names.
 final class FolderNode {
-  /// Distinguishes it from all others of its tree, as an inode's number does.
+  /// Distinguishes it from all others of the tree, as an inode's number does.
   let number: UInt64
-  /// Its content; `nil` of a folder.
+  /// The content; `nil` of a folder.
   let file: StoredFile?
-  /// The targets of its names now, and after a loss of power.
+  /// The targets of the names now, and after a loss of power.
   var names: [String: FolderNode] = [:]
   var durableNames: [String: FolderNode] = [:]
-  /// The holder of the lock on the whole file, those that share it, and holders of single bytes.
+  /// The holder of the lock on the whole file, those with a shared lock, and holders of single
+  /// bytes.
   weak var lock: FolderHandle?
   var sharers: [FolderHandle] = []
   var byteLocks: [Int64: FolderHandle] = [:]
@@ -20,7 +21,7 @@ final class FolderNode {
   }
 }
 
-/// An open file or folder, by the number that its process knows it by.
+/// An open file or folder, by the process's number for it.
 final class FolderHandle {
   let node: FolderNode
   /// For faults and messages.
@@ -33,9 +34,9 @@ final class FolderHandle {
   }
 }
 
-/// The folders of one machine, and the changes of names in them that are not durable yet.
+/// The folders of one machine, and the changes of names in them before they are durable.
 struct FolderTree {
-  /// A name that was given or taken away.
+  /// An added or removed name.
   struct Effect {
     let folder: FolderNode
     let name: String
@@ -61,14 +62,14 @@ struct FolderTree {
     journal.append(effects)
   }
 
-  /// Makes the names of a folder durable, and the new names of files that were moved out of it.
+  /// Makes the names of a folder durable, and the new names of files moved out of it.
   mutating func sync(_ folder: FolderNode) {
     for index in journal.indices.reversed() {
       guard journal[index].last?.folder === folder, let new = journal[index].first,
         new.folder !== folder
       else { continue }
       new.folder.durableNames[new.name] = new.node
-      // No earlier change of that name may return.
+      // No earlier change of this name may return.
       for earlier in 0...index {
         journal[earlier].removeAll { $0.folder === new.folder && $0.name == new.name }
       }
@@ -89,11 +90,11 @@ struct FolderTree {
 
   // MARK: Power
 
-  /// Removes part of the changes that are not durable; the rest is durable then.
+  /// Removes part of the non-durable changes; the rest is durable then.
   mutating func losePower(random: () -> UInt64) {
     let kept = survivors(random)
     visit(durable: true) { node, _ in node.names = node.durableNames }
-    // Also of folders that no name leads to now: it may come back.
+    // Also of folders without any name now: they may come back.
     for effect in journal.joined() {
       effect.folder.names = effect.folder.durableNames
       if let node = effect.node { node.names = node.durableNames }
@@ -107,8 +108,8 @@ struct FolderTree {
     }
   }
 
-  /// Returns the changes of names that a loss of power leaves: none, all, the first ones, or of
-  /// each folder the first ones.
+  /// Returns the changes of names left by a loss of power: none, all, the first ones, or of each
+  /// folder the first ones.
   private func survivors(_ random: () -> UInt64) -> [Effect] {
     switch random() % 4 {
     case 0: return []
@@ -139,7 +140,7 @@ struct FolderTree {
         let folder = ObjectIdentifier(effect.folder)
         let isRepeated = Self.isRepeated(index, effects)
         if isCut || !isRepeated && left[folder, default: 0] == 0 {
-          // A file without its new name keeps its old one.
+          // A file without the new name keeps the old one.
           isCut = true
           left[folder] = 0
           continue
@@ -158,7 +159,7 @@ struct FolderTree {
 
   // MARK: Looking
 
-  /// Calls `body` with each node and its path below the root, in the order of the paths; a file
+  /// Calls `body` with each node and the path below the root, in the order of the paths; a file
   /// with several names once.
   func visit(durable: Bool = false, _ body: (FolderNode, String) -> Void) {
     var seen: Set<ObjectIdentifier> = []
@@ -175,7 +176,7 @@ struct FolderTree {
     walk(root, "")
   }
 
-  /// Returns a durable copy, in which names that lead to one file still do.
+  /// Returns a durable copy, in which several names of one file still lead to one file.
   func copied() -> FolderTree {
     var copy = FolderTree()
     var copies: [ObjectIdentifier: FolderNode] = [ObjectIdentifier(root): copy.root]

@@ -1,4 +1,4 @@
-/// The creations and deletions of names that are not durable yet, oldest first.
+/// The non-durable creations and deletions of names, oldest first.
 struct NameChanges {
   private enum Change {
     case created
@@ -20,7 +20,7 @@ struct NameChanges {
     if !entries.isEmpty { entries.removeAll { $0.folder == folder } }
   }
 
-  /// Forgets changes in `place`: its names are durable as they are.
+  /// Forgets changes in `place`: the names there are durable as they are.
   mutating func forget(in place: Place) {
     entries.removeAll { place.contains($0.file.path) }
   }

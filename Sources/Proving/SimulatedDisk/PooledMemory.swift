@@ -4,11 +4,11 @@ import CFerrySQLite
   import Glibc
 #endif
 
-/// Memory for SQLite in a process in which one thread at a time uses it.
+/// Memory for SQLite in a process with one user thread at a time.
 ///
-/// Blocks of one size are kept in a list of their own and used again. SQLite makes and frees
-/// thousands of small objects when it prepares statements and reads schemas. Distributions build
-/// SQLite without its own lists for them (SQLITE_OMIT_LOOKASIDE).
+/// Blocks of one size are kept in a separate list and used again. SQLite makes and frees thousands
+/// of small objects when it prepares statements and reads schemas. Distributions build SQLite
+/// without its own lists for them (SQLITE_OMIT_LOOKASIDE).
 enum PooledMemory {
   /// Sizes are rounded up to this many bytes.
   static let unit = 16
@@ -16,7 +16,7 @@ enum PooledMemory {
   static let sizeMax = 8_192
   /// Taken from the operating system at once: a huge page.
   static let chunkSize = 1 << 21
-  /// In front of each block: its size.
+  /// In front of each block: the size.
   static let headerSize = 16
 
   /// Returns SQLite's table of functions (https://sqlite.org/c3ref/mem_methods.html).
@@ -58,7 +58,7 @@ enum PooledMemory {
     }
     if let block = lists[size / unit] {
       let next = block.load(as: UnsafeMutableRawPointer?.self)
-      // A block that was freed long ago is in no cache. The next call would wait for it.
+      // A block freed long ago is in no cache. The next call would wait for it.
       ferry_prefetch(next)
       lists[size / unit] = next
       return block
@@ -109,8 +109,8 @@ enum PooledMemory {
   }
 
   // SAFETY: SQLite's functions take no context; the caller that installs them guarantees that one
-  // thread at a time uses SQLite. They have constant first values, so that no access checks whether
-  // they have been set.
+  // thread at a time uses SQLite. They have constant first values, so no access checks whether they
+  // have been set.
 
   /// By size: a list of free blocks, each of which begins with the address of the next.
   nonisolated(unsafe) private static var lists: UnsafeMutablePointer<UnsafeMutableRawPointer?>?

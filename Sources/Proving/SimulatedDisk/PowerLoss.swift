@@ -38,10 +38,10 @@ struct PowerLoss {
   enum Fate {
     case kept
     case lost
-    /// Some of its sectors are kept.
+    /// Some of the sectors are kept.
     case torn
 
-    /// The unit that a disk writes whole, in bytes.
+    /// The unit written whole by a disk, in bytes.
     static let sector = 512
 
     /// Writes the surviving part of `written`.

@@ -1,9 +1,9 @@
 import CFerrySQLite
 
-/// The wal-index of one database file: regions of memory that all its connections see, and the
-/// eight locks on it (https://sqlite.org/walformat.html#walidxlocks).
+/// The wal-index of one database file: regions of memory common to all connections, and the eight
+/// locks on it (https://sqlite.org/walformat.html#walidxlocks).
 ///
-/// Connections that were killed keep the memory they had, which no new connection shares.
+/// Killed connections keep the memory they had, which no new connection shares.
 final class SharedMemory {
   private var regions: [UnsafeMutableRawPointer] = []
   /// For each lock: the number of shared holders, or −1 for one exclusive holder.
@@ -27,8 +27,8 @@ final class SharedMemory {
     return regions[index]
   }
 
-  /// Acquires the locks of `range` for a connection that holds `held`. Returns `false`, and
-  /// acquires none, if another connection is in the way.
+  /// Acquires the locks of `range` for a connection with `held`. Returns `false`, and acquires
+  /// none, if another connection is in the way.
   func lock(_ range: Range<Int>, isExclusive: Bool, held: inout HeldLocks) -> Bool {
     if isExclusive {
       for index in range where locks[index] != 0 { return false }
@@ -42,7 +42,7 @@ final class SharedMemory {
     return true
   }
 
-  /// Frees those of `range` that the connection holds.
+  /// Releases the connection's locks of `range`.
   func unlock(_ range: Range<Int>, held: inout HeldLocks) {
     for index in range {
       let bit = HeldLocks.bits(index..<index + 1)
@@ -54,7 +54,7 @@ final class SharedMemory {
   }
 }
 
-/// The locks of the wal-index that one connection holds, a bit each.
+/// The locks of the wal-index held by one connection, a bit each.
 struct HeldLocks {
   var shared: UInt16 = 0
   var exclusive: UInt16 = 0

@@ -1,5 +1,5 @@
 extension SimulatedDisk {
-  /// The step that a connection is about to do to a file.
+  /// The next step of a connection on a file.
   package enum SyncOperation: Sendable, CaseIterable {
     /// Opens it, making it when it is not there.
     case open
@@ -10,7 +10,7 @@ extension SimulatedDisk {
     case delete
   }
 
-  /// A step that can fail.
+  /// A step with a possible failure.
   package struct Step: Sendable {
     package let operation: SyncOperation
     /// The full path of the file.
@@ -26,11 +26,11 @@ extension SimulatedDisk {
     case diskFull
     /// A sync fails with `SQLITE_IOERR_FSYNC`; unsynced changes stay unsynced. Other steps succeed.
     case syncFailure
-    /// The step fails with its `SQLITE_IOERR` (an open with `SQLITE_CANTOPEN`). Of a write, a
-    /// first part, perhaps empty, is written.
+    /// The step fails with its `SQLITE_IOERR` (an open with `SQLITE_CANTOPEN`). Of a write, a first
+    /// part, perhaps empty, is written.
     case ioFailure
-    /// The process that owns the path dies here. Of a write, a first part of any number of bytes
-    /// is written; any other step is done or not.
+    /// The process with the path dies here. Of a write, a first part of any number of bytes is
+    /// written; any other step is done or not.
     case crash
   }
 
@@ -67,13 +67,13 @@ extension SimulatedDisk {
 
   // MARK: Processes and power
 
-  /// Kills the process that works under `prefix` with signal 9.
+  /// Kills the process under `prefix` with signal 9.
   ///
   /// Every open handle of a file there fails from now on with `SQLITE_IOERR` (its close succeeds)
   /// and never writes again. Its locks and shared memory are gone. Written bytes stay. The files
   /// can be opened again at once, beside the dead connections.
   ///
-  /// - Parameter prefix: A folder, for all files in it however deep. A database's path is for that
+  /// - Parameter prefix: A folder, for all files in it however deep. A database's path is for this
   ///   file with its journal and write-ahead log. "/" is the whole disk.
   package func kill(under prefix: String) {
     let place = Place(prefix)

@@ -1,4 +1,4 @@
-/// A folder with all that is in it, or a database file with the files that belong to it.
+/// A folder with all content, or a database file with the files that belong to it.
 struct Place {
   let path: String
 
@@ -51,8 +51,8 @@ extension SimulatedDisk {
     }
   }
 
-  /// Returns a disk of its own with copies of the files under `prefix`, as they are now. Nothing
-  /// that is done there changes this disk or draws from its randomness.
+  /// Returns a separate disk with copies of the files under `prefix`, as they are now. Nothing done
+  /// there changes this disk or draws from this disk's randomness.
   package func copy(under prefix: String) -> SimulatedDisk {
     let clock = clock
     let other = SimulatedDisk(name: "copy", clock: clock, random: { 0 })
@@ -62,7 +62,7 @@ extension SimulatedDisk {
     return other
   }
 
-  /// Kills the process under `prefix` and removes its files for good.
+  /// Kills the process under `prefix` and removes the files there for good.
   package func removeFiles(under prefix: String) {
     kill(under: prefix)
     let place = Place(prefix)

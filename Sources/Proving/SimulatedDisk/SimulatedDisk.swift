@@ -2,11 +2,11 @@ import CFerrySQLite
 
 /// The files of one simulated world behind a SQLite VFS.
 ///
-/// They are in memory, with a given clock and randomness, and with faults at the steps that the
-/// simulation chooses.
+/// They are in memory, with a given clock and randomness, and with faults at steps chosen by the
+/// simulation.
 ///
-/// Machines share one disk, each below its own folder. A disk belongs to one thread, together with
-/// every connection opened on it; any number of disks may exist at once.
+/// Machines share one disk, each below a separate folder. A disk belongs to one thread, together
+/// with every connection opened on it; any number of disks may exist at once.
 ///
 /// **Content of a file.** Every handle sees a write at once, as through a page cache. A write is
 /// durable after the next successful sync of its file.
@@ -19,9 +19,9 @@ import CFerrySQLite
 /// - a random choice, in which each is kept, lost or torn.
 ///
 /// So later writes may survive earlier ones. A torn write keeps some of its 512-byte sectors and
-/// loses the others; sectors that were never written read as zeros. Bytes outside a write never
-/// change (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`). If more than ``unsyncedLimit`` bytes wait, the
-/// operating system writes the older half by itself.
+/// loses the others; unwritten sectors read as zeros. Bytes outside a write never change
+/// (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`). If more than ``unsyncedLimit`` bytes wait, the operating
+/// system writes the older half by itself.
 ///
 /// **Names.** Creations and deletions are kept in order, as in the journal of a file system: a loss
 /// of power keeps a first part of them. The first sync of a new file, or a deletion that asks for
@@ -29,15 +29,15 @@ import CFerrySQLite
 ///
 /// **Not modelled:**
 ///
-/// - bits that rot, and a disk that reports a sync that it did not make;
-/// - pages that a failed sync drops from the cache although a later sync succeeds (here they stay
+/// - rotting bits, and a disk that reports a sync without making it;
+/// - pages dropped from the cache by a failed sync although a later sync succeeds (here they stay
 ///   unsynced);
 /// - faults on temporary files and on shared memory;
 /// - memory-mapped files, links and permissions.
 ///
 /// Other files of machines are in their ``SimulatedFolders``.
 package final class SimulatedDisk {
-  /// Bytes of unsynced writes, overwritten ones counted, that one file may have.
+  /// The most bytes of unsynced writes of one file, overwritten ones counted.
   package static let unsyncedLimit = 16 << 20
 
   /// The VFS to open connections with; no other disk alive has the same.
@@ -62,7 +62,7 @@ package final class SimulatedDisk {
   /// By their places.
   var folders: [String: SimulatedFolders] = [:]
   var openFiles: [SimulatedFileHandle] = []
-  /// Places of processes that were killed since the last step began: that step must fail as well.
+  /// Places of processes killed since the last step began: this step must fail as well.
   var killed: [Place] = []
   let methods: UnsafeMutablePointer<sqlite3_io_methods>
   private let name: UnsafeMutablePointer<CChar>
@@ -85,7 +85,7 @@ package final class SimulatedDisk {
     methods = .allocate(capacity: 1)
     methods.initialize(to: fileMethods())
     vfs = .allocate(capacity: 1)
-    // The address distinguishes disks of one name, without a count that threads would share.
+    // The address distinguishes disks of one name, without a count shared by threads.
     fileSystem = name + "-" + String(UInt(bitPattern: vfs), radix: 16)
     let text = fileSystem.utf8CString
     self.name = .allocate(capacity: text.count)

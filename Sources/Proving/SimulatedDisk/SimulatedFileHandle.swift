@@ -2,7 +2,7 @@ import CFerrySQLite
 
 /// One handle on a file, as SQLite holds it. Every operation returns a result code.
 final class SimulatedFileHandle {
-  /// Kept alive by its handles: SQLite calls into it while one is open.
+  /// Kept alive by the handles: SQLite calls into it while one is open.
   let disk: SimulatedDisk
   let file: StoredFile
   /// Changed by ``FileLocks`` only.
@@ -20,8 +20,8 @@ final class SimulatedFileHandle {
     self.isReadOnly = isReadOnly
   }
 
-  /// Its process was killed: it fails from now on and holds no lock. The shared memory it has
-  /// mapped is no longer anybody else's, because every handle of the file dies with it.
+  /// Marks the process as killed: the handle fails from now on and holds no lock. The shared memory
+  /// it has mapped is no longer anybody else's, because every handle of the file dies with it.
   func die() {
     guard isAlive else { return }
     isAlive = false
@@ -87,7 +87,7 @@ final class SimulatedFileHandle {
     return SQLITE_OK
   }
 
-  /// Whether its name leads elsewhere by now.
+  /// True if the name leads elsewhere by now.
   var hasMoved: Bool { !file.isTemporary && !file.isLinked }
 
   // MARK: Locks

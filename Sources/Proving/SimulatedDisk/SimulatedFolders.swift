@@ -12,7 +12,7 @@ import Foundation
 /// **Not modelled.** Permissions, times, symbolic links, and room: a disk is full if the fault
 /// makes it so.
 package final class SimulatedFolders {
-  /// Why a call failed: the number that POSIX gives.
+  /// The reason for a failed call: POSIX's number.
   package struct Failure: Error, Equatable {
     package let code: Int32
   }
@@ -25,7 +25,7 @@ package final class SimulatedFolders {
     package let number: UInt64
   }
 
-  /// The folder that everything is in, such as `/device-00`.
+  /// The folder around everything, such as `/device-00`.
   package let place: String
   /// Requested paths outside of the machine's folder.
   package private(set) var strays: [String] = []
@@ -292,7 +292,7 @@ package final class SimulatedFolders {
 
   // MARK: Processes and power
 
-  /// Makes every open handle fail from now on, and releases its locks.
+  /// Makes every open handle fail from now on, and releases all locks.
   func kill() {
     for descriptor in handles.keys.sorted() {
       if let handle = handles[descriptor] { free(handle) }
@@ -314,7 +314,7 @@ package final class SimulatedFolders {
     return file
   }
 
-  /// Returns the folder that a path's last name is in, and that name.
+  /// Returns the folder of a path's last name, and this name.
   private func find(_ path: String) throws(Failure) -> (FolderNode, String) {
     let names = path.split(separator: "/").map(String.init)
     let roots = place.split(separator: "/").map(String.init)
@@ -351,8 +351,8 @@ package final class SimulatedFolders {
 }
 
 extension SimulatedDisk {
-  /// Returns the folders of the machine at `place`, such as `/device-00`, which are made when they
-  /// are first asked for. They are killed, copied and removed with its databases.
+  /// Returns the folders of the machine at `place`, such as `/device-00`, created at the first
+  /// request. They are killed, copied and removed with the machine's databases.
   package func folders(of place: String) -> SimulatedFolders {
     if let folders = folders[place] { return folders }
     let made = SimulatedFolders(place: place, on: self)

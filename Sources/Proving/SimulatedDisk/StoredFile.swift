@@ -1,15 +1,15 @@
-/// One file: its bytes, its changes that are not durable, and the locks of the handles on it. It
-/// remains after its name is gone, until the last handle closes.
+/// One file: bytes, non-durable changes, and the locks of the handles on it. It remains after the
+/// name is gone, until the last handle closes.
 final class StoredFile {
   /// The full path; empty for a temporary file.
   let path: String
-  /// Whether its path still leads to it.
+  /// True while the path still leads to it.
   var isLinked = true
   private(set) var bytes = ByteStore()
   var locks = FileLocks()
   /// Of the connections in write-ahead mode; gone with the last of them.
   var sharedMemory: SharedMemory?
-  /// Whether its name may be taken away by a loss of power.
+  /// True if a loss of power may remove the name.
   var isNameNew: Bool
   private var unsynced = UnsyncedChanges()
 
@@ -50,7 +50,7 @@ final class StoredFile {
   /// Makes the content durable.
   func sync() { unsynced.clear() }
 
-  /// Loses part of the changes that are not durable; the rest is durable then.
+  /// Loses part of the non-durable changes; the rest is durable then.
   func losePower(random: () -> UInt64) {
     unsynced.losePower(&bytes, random: random)
     isNameNew = false

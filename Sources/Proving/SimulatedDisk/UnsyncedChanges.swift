@@ -1,12 +1,12 @@
-/// The changes of a file since its last sync, with the bytes that were there before. They are
-/// enough to go back to the durable content, and to apply other changes to it.
+/// The changes of a file since the last sync, with the former bytes. They are enough to go back to
+/// the durable content, and to apply other changes to it.
 struct UnsyncedChanges: ~Copyable {
   private struct Change {
     let offset: Int
     /// Bytes written; `nil` for a change of the size to `offset`.
     let length: Int?
     let sizeBefore: Int
-    /// The number of bytes that it replaced, from `offset` on.
+    /// The number of replaced bytes, from `offset` on.
     let replaced: Int
   }
 
@@ -18,7 +18,7 @@ struct UnsyncedChanges: ~Copyable {
 
   var isEmpty: Bool { changes.isEmpty }
 
-  /// Notes a write that is about to be done.
+  /// Records a write right before it is done.
   mutating func recordWrite(to bytes: borrowing ByteStore, length: Int, at offset: Int) {
     let replaced = max(0, min(bytes.count, offset + length) - offset)
     record(
@@ -27,7 +27,7 @@ struct UnsyncedChanges: ~Copyable {
     writtenCount += length
   }
 
-  /// Notes a change of size that is about to be done.
+  /// Records a change of size right before it is done.
   mutating func recordResize(of bytes: borrowing ByteStore, to size: Int) {
     let replaced = max(0, bytes.count - size)
     record(
@@ -76,8 +76,7 @@ struct UnsyncedChanges: ~Copyable {
     changes.removeFirst(older.count)
   }
 
-  /// Goes back to the durable content, newest change first; returns the bytes that each had
-  /// written.
+  /// Goes back to the durable content, newest change first; returns the bytes written by each.
   private mutating func undo(_ bytes: inout ByteStore) -> [[UInt8]] {
     var written = [[UInt8]](repeating: [], count: changes.count)
     for index in changes.indices.reversed() {

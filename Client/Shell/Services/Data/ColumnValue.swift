@@ -7,7 +7,7 @@ extension ServiceValue {
 
   /// Creates the value of a column for a page.
   ///
-  /// - Parameter files: holds bytes that are too many for a message.
+  /// - Parameter files: holds bytes too large for a message.
   init(_ value: FerryProtocol.Value, files: PageFiles) {
     switch value {
     case .null: self = .null

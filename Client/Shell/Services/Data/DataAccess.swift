@@ -2,7 +2,7 @@ import FerryPersistence
 import FerryProtocol
 import FerrySyncClient
 
-/// The tables that pages may use.
+/// The tables available to pages.
 struct DataAccess: Sendable {
   /// `nil` for all tables of the file that are not Ferry's or SQLite's own.
   let tables: Set<Name>?

@@ -3,7 +3,7 @@ import FerryProtocol
 import FerrySyncClient
 
 extension DataServices {
-  /// `data.conflicts`: values that lost, and questions for the user, newest first.
+  /// `data.conflicts`: lost values, and questions for the user, newest first.
   public var conflicts: Service {
     let schema = ValueSchema.object([
       .optional("openOnly", .bool), .optional("limit", .integer(1...1_000)),
@@ -90,7 +90,7 @@ extension DataServices {
     }
   }
 
-  /// `data.status`: whether the replica is up to date, and the reasons for which the user is needed.
+  /// `data.status`: whether the replica is up to date, and the reasons to involve the user.
   public var status: Service {
     Service(
       "data.status", permission: "reads the state of the sync", argument: .nothing,

@@ -17,13 +17,13 @@ public struct DataServices: Sendable {
 
   /// Creates the services.
   ///
-  /// - Parameter tables: the tables that pages may use; `nil` for all but Ferry's own.
+  /// - Parameter tables: the tables available to pages; `nil` for all but Ferry's own.
   public init(_ replica: Replica, tables: [Name]? = nil) {
     self.replica = replica
     access = DataAccess(tables: tables.map { Set($0) })
   }
 
-  /// Returns the tables that pages may use by their name, and that the file does not have.
+  /// Returns the tables that are open to pages by name and missing from the file.
   package func absentTables() async throws -> [Name] {
     guard let tables = access.tables else { return [] }
     let present = try await replica.read { database in
@@ -57,7 +57,7 @@ public struct DataServices: Sendable {
     }
   }
 
-  /// `data.count`: the number of rows of a query, without its limit.
+  /// `data.count`: the number of rows of a query, without the query's limit.
   public var count: Service {
     Service(
       "data.count", permission: "counts the rows of tables", argument: PageQuery.schema,

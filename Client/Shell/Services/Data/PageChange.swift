@@ -16,7 +16,7 @@ struct PageChange: Sendable {
   private let action: Action
   private let columns: RecordColumns
 
-  /// Reads a change, which has the form of ``schema``.
+  /// Reads a change in the form of ``schema``.
   init(_ value: ServiceValue, in access: DataAccess, _ files: PageFiles) async throws {
     table = try access.table(value["table"])
     action = Action(rawValue: value["action"]?.text ?? "") ?? .insert
@@ -33,7 +33,7 @@ struct PageChange: Sendable {
     return columns
   }
 
-  /// Makes the change. Returns whether a row was there, or is new.
+  /// Makes the change. Returns true if a row was there, or is new.
   func make(_ database: Database) throws -> Bool {
     let table = Table<RecordColumns>(table)
     switch action {

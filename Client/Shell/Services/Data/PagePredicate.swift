@@ -61,7 +61,7 @@ extension ServiceValue {
     switch self {
     case .bool(let bool): .integer(bool ? 1 : 0)
     case .list(let elements): .list(elements.map(\.withTruthsAsIntegers))
-    // {"key":true} keeps its truth.
+    // {"key":true} keeps the truth value.
     default: self
     }
   }

@@ -6,7 +6,7 @@ import FerryProtocol
 struct PageQuery: Sendable {
   static let rowsMax: Int64 = 10_000
   private static let rowsUsual = 1_000
-  /// About the most bytes of one result, without the BLOBs that get an address.
+  /// About the most bytes of one result, without BLOBs sent by address.
   private static let bytesMax = 8 << 20
 
   static let schema = ValueSchema.object([
@@ -21,7 +21,7 @@ struct PageQuery: Sendable {
   private let predicate: RecordPredicate
   private var query = Query()
 
-  /// Reads a query, which has the form of ``schema``.
+  /// Reads a query in the form of ``schema``.
   init(_ argument: ServiceValue, in access: DataAccess) throws(ServiceError) {
     table = try access.table(argument["table"])
     predicate = try PagePredicate.read(argument["where"])
@@ -79,7 +79,7 @@ struct PageQuery: Sendable {
 private struct ResultSize {
   /// Bytes within the message.
   var inline = 0
-  /// Bytes of the BLOBs that get an address.
+  /// Bytes of the BLOBs sent by address.
   var inFiles = 0
 
   mutating func add(_ value: Value) {

@@ -13,7 +13,7 @@ public struct MissionServices: Sendable {
 
   /// Creates the services over a manager.
   ///
-  /// - Parameter replica: its syncs bring new missions, which a live list shows then.
+  /// - Parameter replica: its syncs add new missions; a live list shows them then.
   public init(_ manager: MissionManager, replica: Replica? = nil) {
     self.manager = manager
     self.replica = replica
@@ -76,7 +76,7 @@ public struct MissionServices: Sendable {
     }
   }
 
-  /// Returns the address of a mission's file, which is opened when the page reads it.
+  /// Returns the address of a mission's file; the file is opened when the page reads it.
   private func address(
     of item: MissionFileRow, in id: MissionID, _ files: PageFiles
   ) -> String {

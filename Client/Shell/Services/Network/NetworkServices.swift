@@ -12,7 +12,7 @@ import FerryTransport
 /// let services = NetworkServices(origins: ["https://api.example.org"])
 /// ```
 public struct NetworkServices: Sendable {
-  /// Fields that pages may not set: the client's own, and those that name a page or a user.
+  /// Fields that pages may not set: the client's own, and those that identify a page or a user.
   private static let reservedFields: Set<String> = [
     "host", "connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer",
     "keep-alive", "expect", "cookie", "origin", "referer", "proxy-authorization",
@@ -24,7 +24,7 @@ public struct NetworkServices: Sendable {
   private let client: NetworkClient
   private let origins: [RequestAddress]
 
-  /// Creates the service. An origin that is no address of `http` or `https` is ignored.
+  /// Creates the service. An origin other than an address of `http` or `https` is ignored.
   ///
   /// - Parameters:
   ///   - origins: the allowed ones, such as `https://api.example.org`.
@@ -42,7 +42,7 @@ public struct NetworkServices: Sendable {
     self.origins = origins.compactMap { try? RequestAddress($0) }
   }
 
-  /// Whether a text is the address of a server: a path would limit nothing.
+  /// Returns true if a text is the address of a server: a path would limit nothing.
   package static func isOrigin(_ text: String) -> Bool {
     let rest = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
     return (rest.count == 3 || rest.count == 4 && rest[3].isEmpty)
@@ -82,7 +82,7 @@ public struct NetworkServices: Sendable {
 
   private func request(_ call: ServiceCall) async throws -> NetworkRequest {
     let url = call.argument["url"]?.text ?? ""
-    // By bytes, so that no combining mark hides the sign of credentials.
+    // By bytes, so no combining mark hides the sign of credentials.
     guard !url.utf8.contains(UInt8(ascii: "@")), !url.utf8.contains(UInt8(ascii: "\\")),
       let address = try? RequestAddress(url),
       origins.contains(where: { $0.hasSameOrigin(as: address) })
@@ -138,7 +138,7 @@ public struct NetworkServices: Sendable {
   }
 }
 
-/// Accepts every answer: the page sees its status.
+/// Accepts every answer: the page sees the status.
 private struct AcceptAll: ResponseFilter {
   func check(
     _ response: NetworkResponse, for request: NetworkRequest

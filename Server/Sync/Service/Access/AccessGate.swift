@@ -4,13 +4,13 @@ import Synchronization
 /// The gate of all requests: it decides about each, and asks the store about tokens as seldom as
 /// possible.
 ///
-/// If no token was ever made, every caller may do everything. The gate asks the store about that
-/// for each request, so that a token made by another process closes the gate at once; requests that
-/// come at the same time share a look-up. The transaction of a packet asks as well, so packets need
-/// no look-up of their own. The gate never opens again.
+/// Before the first token exists, every caller may do everything. The gate asks the store about
+/// tokens for each request, so a token from another process closes the gate at once. Simultaneous
+/// requests share a look-up. The transaction of a packet asks as well, so packets need no separate
+/// look-up. The gate never opens again.
 package final class AccessGate: Sendable {
   private struct State {
-    /// Whether a token was ever made, by the last look-up; `nil` before the first.
+    /// True if a token was ever made, by the last look-up; `nil` before the first.
     var hasHadTokens: Bool?
     var cache = IdentityCache()
     var uses: [TokenID: Int64] = [:]
@@ -39,7 +39,7 @@ package final class AccessGate: Sendable {
     state = Mutex(State(limiter: RateLimiter(limits)))
   }
 
-  /// Creates a gate that, while it is open, lets in requests that name this machine, or all.
+  /// Creates a gate; while it is open, it admits requests with a name of this machine, or all.
   package convenience init(store: any SyncStore, clock: ServiceClock, checksLoopback: Bool) {
     self.init(store: store, clock: clock, policy: checksLoopback ? .loopback() : .trusted)
   }
@@ -55,8 +55,8 @@ package final class AccessGate: Sendable {
   }
 
   /// Returns the admission of a caller without a credential, if the server was open at the last
-  /// look-up; otherwise `nil`, and ``admit(_:to:need:)`` decides. The caller looks again whether
-  /// tokens exist, in its transaction.
+  /// look-up; otherwise `nil`, and ``admit(_:to:need:)`` decides. The caller checks again for
+  /// tokens, in the transaction.
   package func admitAssumingOpen(
     _ visitor: Visitor, to space: SpaceName, need: Role
   ) -> Admission? {
@@ -69,7 +69,7 @@ package final class AccessGate: Sendable {
       assumesOpenServer: true)
   }
 
-  /// Returns the caller and its role in `space` if that is at least `need`; a `Problem` otherwise.
+  /// Returns the caller and the role in `space` if it is at least `need`; a `Problem` otherwise.
   /// Long answers ask again from time to time: a token may expire or be revoked meanwhile.
   package func admit(
     _ visitor: Visitor, to space: SpaceName, need: Role
@@ -97,8 +97,8 @@ package final class AccessGate: Sendable {
     return found.flatMap { $0.isExpired(at: now) ? .failure(AccessRule.expired) : .success($0) }
   }
 
-  /// Reads the issuer's keys again, and looks up each credential again at its next use. The last
-  /// good keys stay if it throws.
+  /// Reads the issuer's keys again, and looks up each credential again at its next use. If it
+  /// throws, the last good keys stay.
   package func reload() async throws(KeySourceError) {
     state.withLock { $0.cache.forgetAll() }
     try await verifier?.reload()
@@ -121,7 +121,7 @@ package final class AccessGate: Sendable {
     let wall = clock.wall()
     let found = AccessRule.recognise(known, now: wall)
     cache(try? found.get(), for: hash)
-    // A token that has expired is no guess.
+    // An expired token is no guess.
     if known == nil {
       let now = clock.uptime()
       state.withLock { $0.limiter.recordFailure(at: address, now: now) }
@@ -145,7 +145,7 @@ package final class AccessGate: Sendable {
       return kept.map { .success($0) }
         ?? .failure(.badSignedToken("the server refused it a moment ago"))
     }
-    // Addresses that failed are not asked here: many users share the address of a proxy.
+    // Addresses with failures are not checked here: many users share the address of a proxy.
     let network = ListenAddress.network(of: address) ?? address
     switch await verifier.verify(text, at: network, wasKnown: wasKnown) {
     case .valid(let identity):
@@ -171,15 +171,15 @@ package final class AccessGate: Sendable {
       if let kept = state.cache.lookUp(hash, now: now) {
         return kept.map { .known($0) } ?? .unknown
       }
-      // A caller behind the same proxy may guess secrets. That must not lock out a token that was
-      // good. A secret that this gate has not seen is looked up in the filter of all secrets.
+      // A caller behind the same proxy may guess secrets. This must not lock out a good token. A
+      // secret new to this gate is looked up in the filter of all secrets.
       if state.cache.wasKnown(hash) { return .nothing }
       return state.limiter.failureWait(at: address, now: now).map { .tooManyFailures($0) }
         ?? .nothing
     }
   }
 
-  /// Returns whether a token from an address that guesses is worth a look-up.
+  /// Returns `true` if a token from a guessing address is worth a look-up.
   private func mayBeSecret(_ hash: [UInt8]) async throws(StoreError) -> Bool {
     let now = clock.uptime()
     let (mayBe, reads) = state.withLock { state in
@@ -203,15 +203,15 @@ package final class AccessGate: Sendable {
 
   // MARK: Rates
 
-  /// Counts a request of a principal, in a space unless it is about none. Returns the limit that it
-  /// exceeds if it is one too many.
+  /// Counts a request of a principal, in a space unless it is about none. Returns the exceeded
+  /// limit if the request is one too many.
   func countRequest(of principal: Principal, in space: SpaceName?) -> RateExcess? {
     guard principal != .anonymous else { return nil }
     let now = clock.uptime()
     return state.withLock { $0.limiter.countRequest(of: principal, in: space, now: now) }
   }
 
-  /// Counts bytes that a principal has sent and received.
+  /// Counts bytes sent and received by a principal.
   func count(bytes: Int, of principal: Principal, in space: SpaceName?) {
     guard principal != .anonymous else { return }
     let now = clock.uptime()

@@ -1,9 +1,9 @@
-/// The background work of access: it notes the last uses of tokens, and removes old entries of the
+/// The background work of access: it stores the last uses of tokens, and removes old entries of the
 /// audit log.
 package struct AccessKeeper: Sendable {
-  /// The time between two notes of the tokens' uses.
+  /// The time between two writes of the tokens' uses.
   static let interval = Duration.seconds(60)
-  /// Notes between two looks at the audit log: an hour.
+  /// Turns between two looks at the audit log: an hour.
   private static let turns = 60
 
   private let gate: AccessGate
@@ -26,7 +26,7 @@ package struct AccessKeeper: Sendable {
     self.sleep = sleep
   }
 
-  /// Runs until its task is cancelled. A run that fails is logged, and repeated.
+  /// Runs until the task is cancelled. A failed run is logged, and repeated.
   package func run() async {
     var turn = 0
     repeat {
@@ -47,7 +47,7 @@ package struct AccessKeeper: Sendable {
     }
   }
 
-  /// Deletes entries that are older than the retention.
+  /// Deletes entries older than the retention.
   package func endAudit() async {
     let age = retention.components.seconds.multipliedReportingOverflow(by: 1_000)
     guard !age.overflow else { return }

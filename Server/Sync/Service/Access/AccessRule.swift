@@ -4,7 +4,7 @@ import FerryProtocol
 enum AccessRule {
   /// Returns the permission of a principal in `space`, or the reason of the refusal.
   ///
-  /// - Parameter need: The role that the route requires.
+  /// - Parameter need: The role required by the route.
   static func decide(
     _ identity: Identity, space: SpaceName, need: Role
   ) -> Result<Admission, Problem> {

@@ -2,10 +2,10 @@ import FerryCryptography
 import FerryPlatform
 import FerryProtocol
 
-/// The secret that a client shows: `ferry_` and 32 random bytes in base64url (RFC 4648 §5).
+/// The secret of a client: `ferry_` and 32 random bytes in base64url (RFC 4648 §5).
 ///
-/// It is not `CustomStringConvertible` in full on purpose: interpolated into a message it shows
-/// nothing of the secret.
+/// The `CustomStringConvertible` text is incomplete on purpose: in a message it shows nothing of
+/// the secret.
 package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
   /// The prefix of every token, by which scanners for leaked secrets find it.
   package static let prefix = "ferry_"
@@ -28,7 +28,7 @@ package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
     text = Self.prefix + String(decoding: urlSafe, as: UTF8.self)
   }
 
-  /// Reads a token; `nil` for text that cannot be a token of Ferry's.
+  /// Reads a token; `nil` for text of another form.
   package init?(_ text: some StringProtocol) {
     let secret = text.utf8.dropFirst(Self.prefix.utf8.count)
     guard text.begins(with: Self.prefix), secret.count == 43,

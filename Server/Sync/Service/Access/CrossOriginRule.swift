@@ -1,23 +1,24 @@
 import FerryHTTPServer
 import FerryProtocol
 
-/// The rule for requests that pages of other origins send (CORS; SPEC.md §35). Pure.
+/// The rule for requests from pages of other origins (CORS; SPEC.md §35). Pure.
 ///
 /// A browser shows an answer to a page only if the answer names the page's origin. Tokens are in
 /// `Authorization`, so browsers never need to send cookies, and no answer allows credentials.
 package struct CrossOriginRule: Sendable, Equatable {
-  /// A rule that lets in no page of another origin.
+  /// A rule without any other origin.
   package static let none = CrossOriginRule([])
 
-  /// The seconds for which a browser may keep the answer to a preflight. Chromium keeps none longer.
+  /// The seconds for which a browser may keep the answer to a preflight. Chromium keeps none
+  /// longer.
   static let maxAge = 7_200
-  /// The headers of requests that SPEC.md defines, besides those that every page may send.
+  /// The headers of requests in SPEC.md, besides those permitted to every page.
   static let requestHeaders = [
     "Authorization", "Content-Encoding", "Content-Range", "Content-Type", ProtocolVersion.header,
     "If-Match", "If-None-Match", "If-Range", "Last-Event-ID", "Range",
     "traceparent", "tracestate",
   ]
-  /// The headers of answers that SPEC.md defines, besides those that every page may read.
+  /// The headers of answers in SPEC.md, besides those readable by every page.
   static let answerHeaders = [
     "Accept-Encoding", "Accept-Ranges", "Allow", "Content-Range", "ETag", "Location",
     "Retry-After", "Upload-Complete", "Upload-Offset", "WWW-Authenticate",

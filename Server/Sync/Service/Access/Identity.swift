@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The result of checking a credential: the principal and its permissions.
+/// The result of a credential's check: the principal and the permissions.
 package struct Identity: Sendable, Equatable {
   package let principal: Principal
   package let grants: AccessGrants

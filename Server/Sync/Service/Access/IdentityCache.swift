@@ -1,12 +1,12 @@
 /// A cache of results of credentials, by the credential's hash; pure.
 ///
-/// A revoked token is let in until its entry expires, on this process at most `timeToLive` long.
-/// Good and bad credentials have tables of their own. So strangers that send bad ones push no good
-/// one out, and no result takes longer than others.
+/// A revoked token is admitted until its entry expires, on this process at most `timeToLive` long.
+/// Good and bad credentials have separate tables. So strangers with bad ones push no good one out,
+/// and no result takes longer than others.
 struct IdentityCache: Sendable {
-  /// How long a known token is believed.
+  /// The time for which a known token is believed.
   static let timeToLive = Duration.seconds(5)
-  /// How long an unknown one is refused without a look-up.
+  /// The time for which an unknown one is refused without a look-up.
   static let unknownTimeToLive = Duration.seconds(2)
 
   private struct Entry {
@@ -14,7 +14,7 @@ struct IdentityCache: Sendable {
     var expiry: Duration
   }
 
-  /// Good credentials: those that were kept since the last turn, and those of the turn before.
+  /// Good credentials: those stored since the last turn, and those of the turn before.
   private var good: [[UInt8]: Entry] = [:]
   private var older: [[UInt8]: Entry] = [:]
   /// The ends of bad ones.
@@ -57,8 +57,8 @@ struct IdentityCache: Sendable {
     good[hash] = Entry(identity: identity, expiry: now + timeToLive)
   }
 
-  /// Forgets the results of all checks. Good credentials stay known as good, so that guesses from
-  /// the same address do not lock them out.
+  /// Forgets the results of all checks. Good credentials stay known as good, so guesses from the
+  /// same address do not lock them out.
   mutating func forgetAll() {
     bad = [:]
     for table in [\Self.good, \Self.older] {

@@ -2,8 +2,8 @@ import FerryPlatform
 import FerryProtocol
 
 /// The rule for requests to a server without tokens. Any web page can make a browser send requests
-/// to an address that the browser's machine can reach. So an open server refuses everything that
-/// shows signs of a browser or a proxy (SPEC.md §8).
+/// to any address within reach of the browser's machine. So an open server refuses everything with
+/// signs of a browser or a proxy (SPEC.md §8).
 package struct OpenPolicy: Sendable, Equatable {
   private enum Hosts: Sendable, Equatable {
     case all
@@ -15,17 +15,17 @@ package struct OpenPolicy: Sendable, Equatable {
   /// The origins whose pages may use the server although it is open.
   var crossOrigin = CrossOriginRule.none
 
-  /// Checks nothing: for a service that no network reaches.
+  /// Checks nothing: for a service without a network.
   package static let trusted = OpenPolicy(hosts: .all)
 
-  /// Returns the policy of a server that only this machine can reach, under these names and those
+  /// Returns the policy of a server reachable only from this machine, under these names and those
   /// of loopback.
   package static func loopback(alsoNamed names: [String] = []) -> OpenPolicy {
     OpenPolicy(hosts: .named(Set(names.map { $0.lowercasedASCII }), addresses: false))
   }
 
-  /// Returns the policy for `--insecure`: numeric addresses count, too. A page that bound its own
-  /// name to the server's address shows that name.
+  /// Returns the policy for `--insecure`: numeric addresses count, too. A page with a name bound to
+  /// the server's address shows this name.
   package static func insecure(alsoNamed names: [String] = []) -> OpenPolicy {
     OpenPolicy(hosts: .named(Set(names.map { $0.lowercasedASCII }), addresses: true))
   }
@@ -70,8 +70,8 @@ package struct OpenPolicy: Sendable, Equatable {
 }
 
 extension Visitor {
-  /// Whether a page of this server sends the request: the console. Its origin is the host that the
-  /// request names, which the policy checks as well. A page of another port has another origin.
+  /// True if a page of this server sends the request: the console. Its origin is the host named by
+  /// the request, which the policy checks as well. A page of another port has another origin.
   fileprivate var isOwnPage: Bool {
     guard let host, fetchSite == nil || fetchSite == "same-origin" else { return false }
     return origin.map { $0.lowercasedASCII == "http://" + host.lowercasedASCII } ?? true

@@ -1,17 +1,17 @@
 import FerryProtocol
 
-/// The identity behind a request, after its credential was checked.
+/// The identity behind a request, after a check of the credential.
 ///
 /// Ownership of devices and the audit log refer to principals, never to tokens. One principal may
 /// use several tokens at the same time. Quotas, rates and shares of the server refer to the
-/// ``account``, since a principal may make tokens that are principals of their own.
+/// ``account``: a principal may make tokens of new principals.
 package struct Principal: Sendable, Hashable, CustomStringConvertible {
-  /// The limit of an account's ``id``, in bytes of UTF-8. That of a token that a principal made is
+  /// The limit of an account's ``id``, in bytes of UTF-8. The id of a token made by a principal is
   /// longer by the token's own part.
   package static let byteCountMax = 512
 
   /// Stable text: `owner:` and the name of a token's owner, `jwt:` with issuer and subject, or
-  /// `token:` and the token's identifier. If another principal made the token, `@` and its account
+  /// `token:` and the token's identifier. If another principal made the token, `@` and the account
   /// follow.
   package let id: String
 
@@ -30,19 +30,19 @@ package struct Principal: Sendable, Hashable, CustomStringConvertible {
   /// is from before there were tokens.
   func leaves(deviceTo other: Principal) -> Bool { self == other || self == .anonymous }
 
-  /// Creates the holder of a token of Ferry's: its owner, and without one the token itself. Both
-  /// stay when the secret is replaced.
+  /// Creates the holder of a token of Ferry: the token's owner, and without one the token itself.
+  /// Both stay when the secret is replaced.
   package init(_ token: StoredToken) {
     let own = token.account.map { "\(Self.tokenKind)\(token.id)@\($0.id)" }
     self.init(known: token.owner.map { "owner:\($0)" } ?? own ?? "\(Self.tokenKind)\(token.id)")
   }
 
   private static let tokenKind = "token:"
-  /// Bytes before the account of a token that a principal made.
+  /// Bytes before the account of a token made by a principal.
   private static let madeCount = tokenKind.utf8.count + TokenID.byteCount + 1
 
-  /// The principal that is charged: the first maker, if principals made the token, and otherwise
-  /// this principal itself.
+  /// The charged principal: the first maker, if principals made the token, and otherwise this
+  /// principal itself.
   package var account: Principal {
     let rest = id.utf8.dropFirst(Self.madeCount - 1)
     guard rest.first == UInt8(ascii: "@"), rest.count > 1,
@@ -76,15 +76,15 @@ package struct Principal: Sendable, Hashable, CustomStringConvertible {
   package var description: String { id }
 }
 
-/// A principal and its role in the space that it asked for.
+/// A principal and the role in the requested space.
 package struct Admission: Sendable, Equatable {
   package let principal: Principal
   package let role: Role
   /// From then on the credential is refused: milliseconds since 1970, `nil` for never.
   package let expiry: Int64?
-  /// Whether the principal may administer the server itself.
+  /// True if the principal may administer the server itself.
   package let isServerAdmin: Bool
-  /// Whether the server was open when it last looked. The caller has to look again.
+  /// True if the server was open when it last looked. The caller has to look again.
   package let assumesOpenServer: Bool
 
   package init(

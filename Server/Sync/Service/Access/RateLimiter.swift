@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The allowances of all accounts and spaces, and of addresses that failed; pure and bounded.
+/// The allowances of all accounts and spaces, and of addresses with failures; pure and bounded.
 ///
 /// Principals of one account count as one (``Principal/account``).
 struct RateLimiter: Sendable {
@@ -20,8 +20,8 @@ struct RateLimiter: Sendable {
   private var spaces: [SpaceName: Shared] = [:]
   private var addresses: [String: TokenBucket] = [:]
 
-  /// - Parameter countMax: Accounts, spaces, and addresses, that are known at once. Past it, those
-  ///   with a full allowance are forgotten, and then all.
+  /// - Parameter countMax: Accounts, spaces, and addresses known at once. Past it, those with a
+  ///   full allowance are forgotten, and then all.
   init(_ limits: RateLimits, countMax: Int = 10_000) {
     self.limits = limits
     self.countMax = countMax
@@ -36,7 +36,7 @@ struct RateLimiter: Sendable {
   private var byteRate: Double { Double(limits.bytes) }
   private var byteBurst: Double { byteRate * Double(RateLimits.byteBurstSeconds) }
 
-  /// Counts a request. Returns the limit that it exceeds and how long to wait if it is one too many.
+  /// Counts a request. If it is one too many, returns the exceeded limit and the time to wait.
   mutating func countRequest(
     of principal: Principal, in space: SpaceName? = nil, now: Duration
   ) -> RateExcess? {
@@ -86,8 +86,8 @@ struct RateLimiter: Sendable {
       bytes: TokenBucket(burst: byteBurst, now: now))
   }
 
-  /// Forgets entries that are not needed, and all if most are needed: otherwise each new entry
-  /// would look through all.
+  /// Forgets unneeded entries, and all if most are needed: otherwise each new entry would look
+  /// through all.
   private static func bound<Key, Value>(
     _ table: inout [Key: Value], to countMax: Int, _ isNeeded: (inout Value) -> Bool
   ) {
@@ -150,7 +150,7 @@ struct RateLimiter: Sendable {
     return bucket.wait(rate: failureRate, burst: failureBurst, now: now)
   }
 
-  /// Counts a credential that the store does not know.
+  /// Counts a credential unknown to the store.
   mutating func recordFailure(at address: String, now: Duration) {
     guard limits.failures > 0 else { return }
     guesses.force(1, rate: Self.guessRate, burst: Self.guessBurst, now: now)
@@ -165,18 +165,18 @@ struct RateLimiter: Sendable {
     addresses[network] = bucket
   }
 
-  /// Returns an IPv4 address, or the 64 bits of an IPv6 address that one customer usually has.
+  /// Returns an IPv4 address, or the 64 bits of an IPv6 address usually assigned to one customer.
   private static func network(_ address: String) -> String {
     ListenAddress.network(of: address) ?? address
   }
 }
 
-/// The limit that a request exceeds, and how long to wait.
+/// The exceeded limit of a request, and the time to wait.
 struct RateExcess: Sendable, Equatable {
   enum Limit: Sendable, Equatable {
-    /// That of the principal's account.
+    /// The limit of the principal's account.
     case principal
-    /// The principal's share of its space's.
+    /// The principal's share of the space's limit.
     case space
   }
 

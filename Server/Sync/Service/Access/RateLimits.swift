@@ -1,4 +1,5 @@
-/// How fast principals may send requests, each and all of a space together. 0 switches a limit off.
+/// The limits of principals' request rates, each and all of a space together. 0 switches a limit
+/// off.
 ///
 /// Principals of one account (``Principal/account``) count as one.
 package struct RateLimits: Sendable, Equatable {
@@ -10,14 +11,14 @@ package struct RateLimits: Sendable, Equatable {
   package var bytes: Int
   /// Failed look-ups a minute for each address.
   package var failures: Int
-  /// Requests a second for each space. Above it, its principals have equal shares.
+  /// Requests a second for each space. Above it, all principals in the space have equal shares.
   package var spaceRequests = 4_000
   /// Requests of a space at once after a pause.
   package var spaceRequestBurst = 20_000
   /// Bytes a second for each space, both directions together.
   package var spaceBytes = 1 << 30
 
-  /// Seconds of the rate of bytes that may be used at once after a pause.
+  /// Seconds of the rate of bytes for use at once after a pause.
   static let byteBurstSeconds = 10
 
   package init(requests: Int, requestBurst: Int, bytes: Int, failures: Int) {

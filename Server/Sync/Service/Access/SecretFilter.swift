@@ -1,10 +1,9 @@
-/// A filter of the secrets that may exist: the first 64 bits of their hashes at the last read;
-/// pure.
+/// A filter of existing secrets: the first 64 bits of their hashes at the last read; pure.
 ///
 /// It distinguishes a member's token from guesses from the same address, without a look-up in the
 /// store for each.
 struct SecretFilter: Sendable {
-  /// How long a secret that was made since may count as a guess.
+  /// The time for which a new secret may count as a guess.
   static let ageMax = Duration.seconds(2)
 
   private var prefixes: Set<UInt64> = []

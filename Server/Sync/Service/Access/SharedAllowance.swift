@@ -1,10 +1,10 @@
-/// An allowance that several accounts use together; pure.
+/// An allowance for several accounts together; pure.
 ///
 /// While it lasts, each account takes as much as it wants. When it is used up, each account has an
-/// equal share of the rate. Accounts that took much before are in debt then, and wait. Accounts
-/// that took little go on.
+/// equal share of the rate. Accounts with much use before are in debt then, and wait. Accounts with
+/// little use go on.
 struct SharedAllowance: Sendable {
-  /// Accounts that are known at once. Past it, those with a full share are forgotten, and then all.
+  /// Accounts known at once. Past it, those with a full share are forgotten, and then all.
   static let accountsMax = 1_000
 
   private var common: TokenBucket
@@ -17,7 +17,7 @@ struct SharedAllowance: Sendable {
   /// Accounts with a share.
   var accountCount: Int { shares.count }
 
-  /// Takes the amount for an account. Returns how long the account has to wait otherwise.
+  /// Consumes the amount for an account. Returns the time to wait otherwise.
   mutating func consume(
     _ amount: Double, of account: Principal, rate: Double, burst: Double, now: Duration
   ) -> Duration? {
@@ -35,7 +35,7 @@ struct SharedAllowance: Sendable {
     return shares[account]?.wait(rate: rate / parts, burst: max(1, burst / parts), now: now)
   }
 
-  /// Takes the amount for an account, also if nothing is left.
+  /// Consumes the amount for an account, even if nothing is left.
   mutating func force(
     _ amount: Double, of account: Principal, rate: Double, burst: Double, now: Duration
   ) {
@@ -52,7 +52,7 @@ struct SharedAllowance: Sendable {
     shares[account] = share
   }
 
-  /// Returns whether nothing was taken for so long that the allowance need not be kept.
+  /// Returns `true` after such a long time without use that the allowance may be dropped.
   mutating func isFull(rate: Double, burst: Double, now: Duration) -> Bool {
     common.isFull(rate: rate, burst: burst, now: now)
   }

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// One look-up in the store for all callers that wait at the same time.
+/// One look-up in the store for all simultaneous callers.
 ///
-/// A look-up answers only those callers that came before it began. So each caller learns all that
-/// was committed before it came, and the store is asked by one caller at a time.
+/// A look-up answers only callers that came before it began. So each caller sees all data committed
+/// before the call, and one caller at a time asks the store.
 ///
 /// ```swift
 /// let hadTokens = SharedLookUp<Bool>()
@@ -13,7 +13,7 @@ import Synchronization
 /// ```
 final class SharedLookUp<Value: Sendable>: Sendable {
   private enum Turn {
-    /// The caller looks up, for all that wait by then.
+    /// The caller looks up, for all callers in the queue by then.
     case leads
     case has(Result<Value, StoreError>)
   }
@@ -27,10 +27,11 @@ final class SharedLookUp<Value: Sendable>: Sendable {
 
   private let state = Mutex(State())
 
-  /// Callers that wait for the look-up after the current one.
+  /// Callers in the queue for the look-up after the current one.
   var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-  /// Returns what `lookUp` finds, or the same of another caller. Throws the error of that look-up.
+  /// Returns the result of `lookUp`, or of another caller's look-up. Throws the error of this
+  /// look-up.
   func value(
     _ lookUp: () async throws(StoreError) -> Value
   ) async throws(StoreError) -> Value {

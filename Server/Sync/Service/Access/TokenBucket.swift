@@ -1,6 +1,6 @@
-/// An allowance that fills at a steady rate up to a burst, and may go below zero by as much; pure.
+/// An allowance with a steady inflow up to a burst; it may go below zero by as much; pure.
 struct TokenBucket: Sendable, Equatable {
-  /// The amount that is left; below zero, a debt.
+  /// The remaining amount; below zero, a debt.
   private(set) var level: Double
   private var updated: Duration
 
@@ -10,7 +10,7 @@ struct TokenBucket: Sendable, Equatable {
     updated = now
   }
 
-  /// Takes the amount if anything is left. Returns how long to wait otherwise.
+  /// Consumes the amount if anything is left. Returns the time to wait otherwise.
   mutating func consume(_ amount: Double, rate: Double, burst: Double, now: Duration) -> Duration? {
     fill(rate: rate, burst: burst, now: now)
     guard level > 0 else { return .seconds((1 - level) / rate) }
@@ -18,7 +18,7 @@ struct TokenBucket: Sendable, Equatable {
     return nil
   }
 
-  /// Takes the amount, also if nothing is left. The debt is bounded by the burst.
+  /// Consumes the amount, even if nothing is left. The debt is bounded by the burst.
   mutating func force(_ amount: Double, rate: Double, burst: Double, now: Duration) {
     fill(rate: rate, burst: burst, now: now)
     level = max(-burst, level - amount)
@@ -29,7 +29,7 @@ struct TokenBucket: Sendable, Equatable {
     consume(0, rate: rate, burst: burst, now: now)
   }
 
-  /// Returns whether nothing was taken for so long that the bucket need not be kept.
+  /// Returns `true` after such a long time without use that the bucket may be dropped.
   mutating func isFull(rate: Double, burst: Double, now: Duration) -> Bool {
     fill(rate: rate, burst: burst, now: now)
     return level >= burst

@@ -1,4 +1,4 @@
-/// An issuer of JSON Web Tokens, and the source of its keys.
+/// An issuer of JSON Web Tokens, and the source of the keys.
 package struct TokenIssuer: Sendable {
   package var rules: ClaimRules
   package var source: KeySource

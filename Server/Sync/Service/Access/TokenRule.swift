@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// The rules that decide which principal may manage which tokens; pure.
+/// The rules for the management of tokens by principals; pure.
 ///
 /// A server-wide admin manages all tokens. An admin of spaces manages the tokens of these spaces
-/// that have no owner. Tokens of one owner are one principal, and own the same devices.
+/// without an owner. Tokens of one owner are one principal, and own the same devices.
 enum TokenRule {
   /// Returns the reason why the caller may not create such a token, or `nil`.
   static func fault(creating token: TokenRequest, by caller: Identity) -> Problem? {
@@ -18,9 +18,8 @@ enum TokenRule {
     return nil
   }
 
-  /// Returns the account to which a token counts that the caller makes; `nil` for a token that
-  /// counts for itself or for its owner. An admin of the server may choose any owner, and so could
-  /// not be bounded.
+  /// Returns the account of a token made by the caller; `nil` for a token that counts for itself or
+  /// for its owner. An admin of the server may choose any owner, and so could not be bounded.
   static func account(of token: TokenRequest, madeBy caller: Identity) -> Principal? {
     token.owner != nil || caller.grants.isServerAdmin ? nil : caller.principal.account
   }
@@ -45,7 +44,7 @@ package struct TokenRequest: Sendable, Equatable {
   package var name: String
   package var owner: String?
   package var grants: AccessGrants
-  /// Seconds that it is valid; `nil` for ever.
+  /// Seconds of validity; `nil` for ever.
   package var lifetime: Int64?
 
   package init(
@@ -77,7 +76,8 @@ package struct TokenRequest: Sendable, Equatable {
 
   /// Returns the token and its secret. `random` must be fit for secrets.
   ///
-  /// - Parameter account: The account to which the token counts; `nil` for itself or its owner.
+  /// - Parameter account: The account to charge for the token; `nil` for the token itself or its
+  ///   owner.
   package func make(
     now: Int64, account: Principal? = nil, random: inout some RandomNumberGenerator
   ) -> (token: StoredToken, secret: AccessToken) {

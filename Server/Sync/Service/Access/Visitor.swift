@@ -2,7 +2,7 @@ import FerryHTTPServer
 import FerryPlatform
 import FerryProtocol
 
-/// The parts of a request that decide whether it is let in.
+/// The parts of a request that decide about admission.
 package struct Visitor: Sendable, Equatable {
   package var credential: Credential
   /// The `Host` header.
@@ -11,13 +11,13 @@ package struct Visitor: Sendable, Equatable {
   package var origin: String?
   /// The `Sec-Fetch-Site` header, which browsers add.
   package var fetchSite: String?
-  /// The name of a header that proxies add, if there is one.
+  /// The name of a header added by proxies, if there is one.
   package var forwarded: String?
   /// The `Content-Type` header.
   package var contentType: String?
-  /// Whether the request has a body.
+  /// True if the request has a body.
   package var hasContent = false
-  /// Whether the route takes content of any type.
+  /// True if the route takes content of any type.
   package var takesAnyContent = false
   /// The peer's address.
   package var address = ""
@@ -48,7 +48,7 @@ package struct Visitor: Sendable, Equatable {
     "Forwarded", "X-Forwarded-For", "X-Real-IP", "Via", "X-Forwarded-Host",
   ]
 
-  /// Whether the body is declared as `application/json`, with any parameters.
+  /// True if the body is declared as `application/json`, with any parameters.
   var isJSON: Bool {
     guard let type = contentType?.until(";") else { return false }
     return type.trimmedBlanks.lowercasedASCII == "application/json"

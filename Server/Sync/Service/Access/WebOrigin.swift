@@ -7,7 +7,7 @@ package struct WebOrigin: Sendable, Hashable, CustomStringConvertible {
   package let description: String
 
   /// Reads an origin and writes it as browsers do.
-  /// - Throws: `WebOriginError` unless the text is exactly one origin that a page can have.
+  /// - Throws: `WebOriginError` unless the text is exactly one possible origin of a page.
   package init(_ text: String) throws(WebOriginError) {
     guard !text.has("*") else { throw .pattern }
     guard text.lowercasedASCII != "null" else { throw .null }
@@ -82,7 +82,7 @@ package struct WebOrigin: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// The reason why a text is no origin that a server may declare.
+/// The reason for a text to be no origin for a server's list.
 package enum WebOriginError: Error, Sendable, Equatable, CaseIterable {
   case pattern
   case null

@@ -3,7 +3,7 @@ import FerryProtocol
 
 // The flows of requests. All principals of an account are one user.
 extension WorkFlow {
-  /// Creates the flow of a sender that is not known yet: an address, or 64 bits of one.
+  /// Creates the flow of a sender not known yet: an address, or 64 bits of one.
   init(address: String, part: String = "") {
     self.init(user: "address:" + (ListenAddress.network(of: address) ?? address), part: part)
   }

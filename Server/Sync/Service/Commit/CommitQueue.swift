@@ -1,24 +1,25 @@
 import FerryProtocol
 
-/// Packets of one space on their way into its store; pure. While one transaction runs, new packets
+/// Packets of one space on their way into the store; pure. While one transaction runs, new packets
 /// gather and go together in the next one. So under load packets share a transaction's cost, and
 /// without load no packet waits.
 ///
-/// Devices that send one small packet after another come back right after their answers. So after a
-/// transaction with small packets of several devices, the next one begins when as many packets are
-/// there again, or when the caller ends the wait (compare `commit_delay` of PostgreSQL). Any packet
-/// that comes meanwhile waits with them.
+/// Devices that send one small packet after another come back right after their answers. So the
+/// next transaction may wait after a transaction with small packets of several devices. It begins
+/// when as many packets are there again, or when the caller ends the wait (compare `commit_delay`
+/// of PostgreSQL). Any packet that comes meanwhile waits with them.
 ///
-/// The accounts of the senders take turns. So a sender with hundreds of packets that wait does not
-/// hold up another one's for more than a transaction, and if too much waits, it finds no room first.
+/// The accounts of the senders take turns. So a sender with hundreds of waiting packets delays
+/// another one's for one transaction at most. If the queue is full, its packets are the first
+/// without room.
 ///
 /// A packet with batch operations goes alone, in a separate lane. Finding the matching records
-/// takes time, needs no lock of the space, and uses a budget that no other packet may share.
+/// takes time, needs no lock of the space, and uses a budget not shared with any other packet.
 /// Packets of other devices run beside it; packets of the same device keep their order.
 ///
 /// The caller finds the waiting request of a packet by its `Ticket`.
 struct CommitQueue<Ticket> {
-  /// How much goes together, and how much may wait.
+  /// The limits of a transaction, and of the queue.
   struct Bounds: Sendable, Equatable {
     /// Packets in one transaction.
     var batchPackets = 64
@@ -26,7 +27,7 @@ struct CommitQueue<Ticket> {
     var batchOperations = 20_000
     /// Bytes in one transaction; a single packet may exceed it.
     var batchBytes = 16 << 20
-    /// Packets of the space that wait.
+    /// The most packets of the space in the queue.
     var waitingPackets = 1_024
     /// Bytes of those packets.
     var waitingBytes = 64 << 20
@@ -60,7 +61,7 @@ struct CommitQueue<Ticket> {
     case searching
   }
 
-  /// Packets that have been taken and not been finished.
+  /// Packets of a transaction that has not ended.
   private struct Batch {
     var devices: Set<DeviceID>
     var operations: Int
@@ -75,7 +76,7 @@ struct CommitQueue<Ticket> {
   private var waiting: [Entry] = []
   private(set) var waitingBytes = 0
   private var waitingOperations = 0
-  /// Packets that wait in the searching lane.
+  /// Packets in the queue of the searching lane.
   private var waitingSearches = 0
   private var underWay: [Lane: Batch] = [:]
   /// The wait for devices to come back, in the plain lane.
@@ -84,14 +85,14 @@ struct CommitQueue<Ticket> {
 
   init(bounds: Bounds) { self.bounds = bounds }
 
-  /// Packets that wait.
+  /// Packets in the queue.
   var waitingCount: Int { waiting.count }
 
-  /// Whether nothing waits and nothing is under way.
+  /// True if nothing waits and nothing is under way.
   var isIdle: Bool { waiting.isEmpty && underWay.isEmpty && gathering == nil }
 
-  /// Adds a packet to the queue. Returns the packets that find no room if the queue is full: the
-  /// newest ones of the account with most.
+  /// Adds a packet to the queue. Returns the packets without room if the queue is full: the newest
+  /// ones of the account with most.
   mutating func add(_ packet: IncomingPacket, ticket: Ticket) -> [Entry] {
     let entry = Entry(packet: packet, ticket: ticket)
     waiting.append(entry)
@@ -114,8 +115,8 @@ struct CommitQueue<Ticket> {
     waitingOperations += sign * entry.operationCount
   }
 
-  /// Returns the place of the newest packet of the account that weighs most. Of equal ones, that of
-  /// the newest packet counts.
+  /// Returns the place of the newest packet of the account with the greatest weight. Among equal
+  /// accounts, the account of the newest packet counts.
   private func newestOfHeaviest(_ weight: (Entry) -> Int) -> Int {
     var weights: [Principal: Int] = [:]
     for entry in waiting { weights[entry.account, default: 0] += weight(entry) }
@@ -149,7 +150,7 @@ struct CommitQueue<Ticket> {
       guard isEnough(wanted) else { return [] }
       gathering = nil
     }
-    // Devices with packets that wait for earlier ones.
+    // Devices with packets behind earlier ones.
     var held = Set<DeviceID>()
     for (other, batch) in underWay where other != lane { held.formUnion(batch.devices) }
     var batch: [Int] = []
@@ -181,10 +182,10 @@ struct CommitQueue<Ticket> {
     return entries
   }
 
-  /// Notes that the last batch of a lane has ended, with success or failure.
+  /// Records the end of the last batch of a lane, with success or failure.
   ///
-  /// - Returns: The number of the wait that begins for its devices to come back, for
-  ///   ``endGathering(_:)``; `nil` if the next transaction may begin at once.
+  /// - Returns: The number of the wait for its devices to come back, for ``endGathering(_:)``;
+  ///   `nil` if the next transaction may begin at once.
   @discardableResult
   mutating func finishBatch(_ lane: Lane) -> Int? {
     guard let batch = underWay.removeValue(forKey: lane), lane == .plain, underWay.isEmpty,

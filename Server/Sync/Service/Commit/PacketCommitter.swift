@@ -6,12 +6,12 @@ import Synchronization
 
 /// A writer of packets to the store, in groups for each space. Spaces do not wait for each other.
 ///
-/// A caller that is cancelled still gets its answer, and its packet is committed. The packet may be
-/// under way already, and sending it again changes nothing.
+/// A cancelled caller still gets the answer, and the packet is committed. The packet may be under
+/// way already, and sending it again changes nothing.
 package final class PacketCommitter: Sendable {
   typealias Answer = Result<PacketAnswer, Problem>
 
-  /// A caller that waits for its packet.
+  /// A caller with a waiting packet.
   struct Ticket: Sendable {
     let continuation: CheckedContinuation<Answer, Never>
     /// The span of the request; `nil` if it is not exported.
@@ -26,13 +26,13 @@ package final class PacketCommitter: Sendable {
 
   private struct State {
     var queues: [Int64: Queue] = [:]
-    /// Bytes that wait in all spaces.
+    /// Bytes of waiting packets in all spaces.
     var waitingBytes = 0
   }
 
-  /// Bytes that may wait in all spaces together.
+  /// The most bytes of waiting packets in all spaces together.
   static var totalBytes: Int { 256 << 20 }
-  /// How long a transaction waits for the devices of the last one to come back.
+  /// The time for which a transaction waits for the devices of the last one to come back.
   private static let gatheringLimit = Duration.microseconds(500)
 
   private let store: any SyncStore
@@ -58,8 +58,8 @@ package final class PacketCommitter: Sendable {
     self.executor = executor
   }
 
-  /// Commits one packet and returns when that is durable. Throws the problem of a packet that was
-  /// not accepted; `unavailable` if the queue is full or the store is not available.
+  /// Commits one packet and returns when it is durable. Throws the problem of a rejected packet;
+  /// `unavailable` if the queue is full or the store is not available.
   package func commit(
     _ packet: IncomingPacket, into space: Int64
   ) async throws(Problem) -> PacketAnswer {
@@ -72,7 +72,7 @@ package final class PacketCommitter: Sendable {
     return try answer.get()
   }
 
-  /// Returns the number of packets of a space that wait for their transaction.
+  /// Returns the number of a space's packets in the queue for a transaction.
   func waitingCount(in space: Int64) -> Int {
     state.withLock { $0.queues[space]?.waitingCount ?? 0 }
   }
@@ -90,7 +90,7 @@ package final class PacketCommitter: Sendable {
     start(space)
   }
 
-  /// Starts the lanes of a space that have something to do.
+  /// Starts the lanes of a space with work to do.
   private func start(_ space: Int64) {
     for lane in Queue.Lane.allCases {
       let batch = dequeue(lane, space)
@@ -131,7 +131,7 @@ package final class PacketCommitter: Sendable {
   }
 
   /// Runs one transaction. If the database fails on a group, each packet of it is tried alone, so
-  /// that one packet cannot make the others fail.
+  /// one packet cannot make the others fail.
   private func commit(_ batch: [Queue.Entry], _ space: Int64) async {
     do {
       let done = try await ingest(batch, space)
@@ -151,8 +151,8 @@ package final class PacketCommitter: Sendable {
     }
   }
 
-  /// Runs one transaction with memory of the budget. A packet that needs much waits for it outside
-  /// of any transaction; packets that go together do not.
+  /// Runs one transaction with memory of the budget. A packet with large needs waits for memory
+  /// outside of any transaction; packets in a group do not.
   private func ingest(
     _ batch: [Queue.Entry], _ space: Int64
   ) async throws(StoreError) -> IngestBatch {
@@ -232,7 +232,8 @@ extension [PacketCommitter.Queue.Entry] {
   fileprivate var byteCount: Int { reduce(0) { $0 + $1.packet.byteCount } }
   fileprivate var operationCount: Int { reduce(0) { $0 + $1.operationCount } }
 
-  /// The account for the memory of a transaction: the sender's, or the space's if there are several.
+  /// The account for the memory of a transaction: the sender's, or the space's if there are
+  /// several.
   fileprivate func memoryAccount(in space: Int64) -> String {
     let shared = "space \(space)"
     guard let owner = first?.packet.principal.account, owner != .anonymous else { return shared }

@@ -32,7 +32,7 @@ package final class EventStreams: Sendable {
     var shares: StreamShares
     var entries: [Int: Entry] = [:]
     var counts = Counts()
-    /// Streams that the server ended and that are not closed yet.
+    /// Streams ended by the server and not closed yet.
     var ended: Set<Int> = []
   }
 
@@ -53,12 +53,12 @@ package final class EventStreams: Sendable {
 
   var counts: Counts { state.withLock { $0.counts } }
 
-  /// Adds a stream and returns its number, which ``end(_:)`` takes. A stream of a principal with
-  /// more streams may end for it.
+  /// Adds a stream and returns the number for ``end(_:)``. A stream of a principal with more
+  /// streams may end for it.
   ///
   /// - Parameter quota: Streams of one principal.
-  /// - Throws: `streamQuota` if the principal or its address has as many as it may, `unavailable`
-  ///   if the server has.
+  /// - Throws: `streamQuota` if the principal or the address is at the limit, `unavailable` if the
+  ///   server is.
   func begin(_ entry: Entry, quota: Int) throws(Problem) -> Int {
     let address = IPAddress(entry.visitor.address.utf8)?.client
     let (result, evicted) = state.withLock { state -> (Result<Int, Problem>, Entry?) in
@@ -88,9 +88,9 @@ package final class EventStreams: Sendable {
     }
   }
 
-  /// Ends the streams whose listeners may listen no more. If in doubt, a stream goes on.
-  /// - Parameter mayListen: Returns `nil` if that cannot be decided now: the other streams are not
-  ///   asked about.
+  /// Ends the streams of listeners without permission. If in doubt, a stream goes on.
+  /// - Parameter mayListen: Returns `nil` if there is no decision now: the other streams are not
+  ///   checked.
   func end(unless mayListen: (Entry) async -> Bool?) async {
     for number in state.withLock({ $0.entries.keys.sorted() }) {
       guard let entry = state.withLock({ $0.entries[number] }) else { continue }

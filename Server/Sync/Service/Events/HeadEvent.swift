@@ -5,11 +5,11 @@ enum HeadEvent {
   /// The media type of a stream of events.
   static let mediaType = "text/event-stream"
 
-  /// A comment, which keeps the connection and the proxies on its way awake.
+  /// A comment to keep the connection and the proxies on the way awake.
   static let heartbeat = Array(":\n\n".utf8)
 
-  /// Encodes an event. Its `id` is the head, so that a client that reconnects reports the last head
-  /// that it received.
+  /// Encodes an event. The `id` is the head, so a reconnecting client reports the last head
+  /// received.
   static func encode(epoch: Epoch, head: SequenceNumber) -> [UInt8] {
     Array(
       """

@@ -3,14 +3,14 @@ import FerryProtocol
 /// The fan-out of head moves: the head of each space, its listeners, and the events to send; pure.
 ///
 /// Heads supersede each other. The first move of a space is passed on at once and opens the space's
-/// window. Moves within the window are passed on when it ends, as one event.
+/// window. Moves within the window are passed on at the end of the window, as one event.
 ///
-/// A window is some turns of one timer long: the more listeners the space has, the more turns, so
-/// that all busy spaces together send about ``eventsOfTurn`` events in a turn. A small space beside
-/// a large one keeps a short window.
+/// A window is some turns of one timer long: the more listeners the space has, the more turns. So
+/// all busy spaces together send about ``eventsOfTurn`` events in a turn. A small space beside a
+/// large one has a short window.
 struct HeadFanOut<Listener> {
-  /// Events that one turn of the timer is for. At turns of 10 ms it is 16,000 a second, which takes
-  /// about a quarter of a core.
+  /// Events for one turn of the timer. At turns of 10 ms it is 16,000 a second, which takes about a
+  /// quarter of a core.
   static var eventsOfTurn: Int { 160 }
 
   /// Bytes for some listeners.
@@ -31,14 +31,14 @@ struct HeadFanOut<Listener> {
   private struct Member {
     let number: Int
     let listener: Listener
-    /// Whether it received the first head; it receives moves from then on.
+    /// True if it received the first head; it receives moves from then on.
     var isGreeted = false
   }
 
   private struct Window {
-    /// The turn that ends it.
+    /// The turn at which it ends.
     let end: Int
-    /// Its part of ``load``.
+    /// The window's part of ``load``.
     let share: Int
   }
 
@@ -51,7 +51,7 @@ struct HeadFanOut<Listener> {
     var event: [UInt8] = []
     /// The open window; `nil` if the space is quiet.
     var window: Window?
-    /// Whether the head has moved within the window.
+    /// True if the head has moved within the window.
     var isDirty = false
     /// By number: the order in which they came.
     var members: [Member] = []
@@ -71,10 +71,10 @@ struct HeadFanOut<Listener> {
   private var nextListener = 0
   /// Spaces whose window is open.
   private var busy: Set<Int64> = []
-  /// The events that busy spaces would send in each turn if no window were longer than one.
+  /// The events of busy spaces in each turn if no window were longer than one.
   private var load = 0
   private var turn = 0
-  /// Whether the timer runs.
+  /// True if the timer runs.
   private var isTurning = false
 
   /// Listeners of all spaces.
@@ -115,14 +115,14 @@ struct HeadFanOut<Listener> {
     return true
   }
 
-  /// Takes a move from the store's feed. It has no effect before the first look-up of the head.
+  /// Applies a move from the store's feed. It has no effect before the first look-up of the head.
   mutating func move(_ move: HeadMove) -> Step {
     guard let channel = channels[move.space], let head = channel.head else { return Step() }
     if move.head < head { return Step(suspect: channel.name) }
     return advance(move.space, epoch: channel.epoch, head: move.head)
   }
 
-  /// Takes a head that was read from the store, unless a newer one is known.
+  /// Applies a head read from the store, unless a newer one is known.
   mutating func see(_ space: SpaceSummary) -> Step {
     guard let channel = channels[space.id] else { return Step() }
     guard let head = channel.head, channel.epoch == space.epoch, head >= space.head else {
@@ -131,13 +131,14 @@ struct HeadFanOut<Listener> {
     return Step()
   }
 
-  /// Takes a head that was read from the store, even if it is behind the known one: the store was
-  /// restored from a backup.
+  /// Applies a head read from the store, even if it is behind the known one: the store was restored
+  /// from a backup.
   mutating func replace(_ space: SpaceSummary) -> Step {
     advance(space.id, epoch: space.epoch, head: space.head)
   }
 
-  /// Passes on the moves within the windows that end now. Reports whether a window is open still.
+  /// Passes on the moves within the windows that end now. Returns in `goesOn` whether a window is
+  /// still open.
   mutating func endTurn() -> (deliveries: [Delivery], goesOn: Bool) {
     turn += 1
     var deliveries: [Delivery] = []
@@ -155,14 +156,14 @@ struct HeadFanOut<Listener> {
     return (deliveries, isTurning)
   }
 
-  /// Opens a window that is as long as the events just sent are worth.
+  /// Opens a window with the length for the events just sent.
   private mutating func openWindow(of id: Int64) {
     guard let count = channels[id]?.members.count else { return }
     let share = min(count, Self.eventsOfTurn)
     load += share
     busy.insert(id)
-    // All busy spaces have equal parts of the events: each turn is for one with many listeners, or for
-    // some with few.
+    // All busy spaces have equal parts of the events: each turn is for one with many listeners, or
+    // for some with few.
     let part = Self.eventsOfTurn * Self.eventsOfTurn
     let events = max(count, Self.eventsOfTurn) * max(load, Self.eventsOfTurn)
     let window = Window(end: turn + (events + part / 2) / part, share: share)

@@ -12,8 +12,8 @@ package final class HeadHub: Sendable {
   }
 
   private let state = Mutex(State())
-  /// Held while bytes are handed out, so that each listener gets events in their order. `state` is
-  /// never held then: a server's thread that reports a closed stream takes it.
+  /// Held while bytes are handed out, so each listener gets events in order. `state` is never held
+  /// then: a server's thread takes it to report a closed stream.
   private let sending = Mutex(())
   private let feed: any HeadFeed
   private let turn: Duration
@@ -21,10 +21,10 @@ package final class HeadHub: Sendable {
   private let executor: (any TaskExecutor)?
 
   /// - Parameters:
-  ///   - feed: Brings the moves. The hub watches the spaces that have listeners.
+  ///   - feed: Brings the moves. The hub watches the spaces with listeners.
   ///   - turn: The time between two events of one space, at least; more with many listeners.
-  ///   - sleep: Waits; throws when it is to stop.
-  ///   - executor: Runs its timer; `nil` for the shared pool.
+  ///   - sleep: Waits; throws on a stop.
+  ///   - executor: Runs the timer; `nil` for the shared pool.
   package init(
     _ feed: any HeadFeed, turn: Duration = .milliseconds(10),
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
@@ -71,7 +71,7 @@ package final class HeadHub: Sendable {
   }
 
   private func remove(_ number: Int, from space: Int64) {
-    // Watchers are counted, so a listener that comes meanwhile keeps the space watched.
+    // Watchers are counted, so a new listener meanwhile continues the watch of the space.
     if state.withLock({ $0.board.remove(number, from: space) }) { feed.unwatchHead(of: space) }
   }
 
@@ -79,14 +79,14 @@ package final class HeadHub: Sendable {
   package func forward(_ moves: AsyncStream<HeadMove>, of store: any SyncStore) async {
     for await move in moves {
       guard let suspect = act({ $0.move(move) }) else { continue }
-      // A store that fails now sends the heads again when it is back.
+      // After a failure of the store, the heads come again when it is back.
       if let space = try? await store.space(named: suspect) { act { $0.replace(space) } }
     }
   }
 
   /// Sends a comment to all listeners again and again, until the task is cancelled.
   /// - Parameter check: Runs after each, since it may wait for the store. It ends the streams of
-  ///   listeners that may listen no more.
+  ///   listeners without permission.
   package func sendHeartbeats(
     every interval: Duration, check: @Sendable () async -> Void = {}
   ) async {

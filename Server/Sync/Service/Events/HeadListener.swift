@@ -1,6 +1,6 @@
 import FerryHTTPServer
 
-/// A listener to a space: the part of a stream that ``HeadHub`` needs.
+/// A listener to a space: the part of a stream needed by ``HeadHub``.
 package protocol HeadListener: Sendable {
   /// Queues bytes; must not block. Returns `false` if the listener is gone.
   @discardableResult

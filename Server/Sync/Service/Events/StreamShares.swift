@@ -59,11 +59,10 @@ struct StreamShares {
 
   /// Opens a stream, if there is room for it.
   ///
-  /// While a server has no tokens, all its listeners are one principal, which has no limit of its
-  /// own.
+  /// While a server has no tokens, all listeners are one principal, without a limit.
   /// - Parameters:
-  ///   - address: The address of the listener; `nil` if it is not known. This machine's addresses
-  ///     have no limit.
+  ///   - address: The address of the listener; `nil` if unknown. This machine's addresses have no
+  ///     limit.
   ///   - quota: Streams of one principal.
   mutating func begin(_ principal: Principal, _ address: ClientAddress?, quota: Int) -> Verdict {
     let isAnonymous = principal == .anonymous
@@ -102,7 +101,7 @@ struct StreamShares {
   private func surplus(beside other: Party) -> Int? {
     let own = numbersByParty[other]?.count ?? 0
     let most = numbersByParty.values.max { one, other in
-      // Of two with as many, the one that came last gives way: no order of hashes decides.
+      // Of two with as many, the newer one gives way: no order of hashes decides.
       (one.count, one.max() ?? 0) < (other.count, other.max() ?? 0)
     }
     guard let most, most.count > own + 1 else { return nil }

@@ -126,7 +126,7 @@ extension JSONWriter {
     }
   }
 
-  /// Writes the answer for a schema that may be put in force.
+  /// Writes the answer for an acceptable schema.
   mutating func fit(of schema: SpaceSchema) {
     object { json in
       json.member("fits", true)
@@ -134,7 +134,7 @@ extension JSONWriter {
     }
   }
 
-  /// Writes the answer for a schema that would be refused.
+  /// Writes the answer for an unacceptable schema.
   mutating func misfit(_ problem: Problem) {
     object { json in
       json.member("fits", false)

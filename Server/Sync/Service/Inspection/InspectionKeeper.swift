@@ -2,7 +2,7 @@ import FerryExecutors
 import FerryProtocol
 import Synchronization
 
-/// Keeps a server's observations and writes them to the store from time to time.
+/// Collects a server's observations and writes them to the store from time to time.
 package final class InspectionKeeper: Sendable {
   /// The time between two writes.
   static let interval = Duration.seconds(5)
@@ -20,13 +20,13 @@ package final class InspectionKeeper: Sendable {
   /// Changes the ledger.
   func update(_ change: (inout InspectionLedger) -> Void) { ledger.withLock { change(&$0) } }
 
-  /// Runs until its task is cancelled.
+  /// Runs until the task is cancelled.
   package func run() async {
     while (try? await Task.sleep(for: Self.interval)) != nil { await save() }
   }
 
-  /// Stores the observations, and waits for those that another call is storing. A failure goes to the log, and
-  /// the next call tries again.
+  /// Stores the observations, and waits for those of another call under way. A failure goes to the
+  /// log, and the next call tries again.
   package func save() async {
     await saving.perform {
       let observations = ledger.withLock { $0.drain() }

@@ -1,11 +1,11 @@
 import FerryProtocol
 
-/// The observations of a server until they are written down; pure.
+/// The observations of a server before they are stored; pure.
 ///
-/// Everything in it is bounded: a store that cannot be written to, and senders that invent devices,
+/// Everything in it is bounded: a store with failing writes, and senders with invented devices,
 /// cost no more memory.
 package struct InspectionLedger: Sendable {
-  /// Devices that are remembered, and spaces' intervals.
+  /// Remembered devices, and spaces' intervals.
   static let entriesMax = 10_000
   /// Different faults between two writes; more are only counted.
   static let rejectionsMax = 500
@@ -26,20 +26,20 @@ package struct InspectionLedger: Sendable {
   }
 
   private var sightings: [DeviceKey: DeviceSighting] = [:]
-  /// The devices that were seen since the last write.
+  /// The devices seen since the last write.
   private var fresh: Set<DeviceKey> = []
   private var rejections: [FaultKey: Rejection] = [:]
   private var counts: [IntervalKey: ActivityCount] = [:]
 
   package init() {}
 
-  /// Notes a device that has applied the changes up to ``DeviceSighting/reached``.
+  /// Records a device with all changes up to ``DeviceSighting/reached`` applied.
   package mutating func recordPull(_ sighting: DeviceSighting) { record(sighting) }
 
-  /// Notes a device whose packet was taken.
+  /// Records a device after an accepted packet.
   ///
   /// - Parameters:
-  ///   - sequences: The places of its operations; `nil` if it was not applied now.
+  ///   - sequences: The places of the operations; `nil` if the packet was not applied now.
   ///   - known: The place up to which the device knew the changes when it sent the packet.
   package mutating func recordPush(
     _ sighting: DeviceSighting, sequences: ClosedRange<SequenceNumber>?, known: SequenceNumber?
@@ -54,7 +54,7 @@ package struct InspectionLedger: Sendable {
     record(sighting)
   }
 
-  /// Notes a refusal.
+  /// Records a refusal.
   package mutating func record(_ rejection: Rejection, in space: Int64) {
     let key = FaultKey(space: space, subject: rejection.subject)
     if let known = rejections[key] {
@@ -89,7 +89,7 @@ package struct InspectionLedger: Sendable {
     return taken
   }
 
-  /// Takes observations back that could not be written down.
+  /// Restores observations that could not be stored.
   package mutating func restore(_ observations: Observations) {
     for sighting in observations.sightings {
       let key = DeviceKey(space: sighting.space, device: sighting.device)

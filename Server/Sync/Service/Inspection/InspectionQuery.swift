@@ -8,7 +8,7 @@ struct InspectionQuery {
   static let limitMax = 500
   /// Characters of records, operations or conflicts in one answer; one entry may be longer.
   static let characters = 1 << 20
-  /// Places of the history that one request looks at.
+  /// Places of the history examined by one request.
   static let stretch: Int64 = 20_000
 
   let values: [String: String]
@@ -19,7 +19,7 @@ struct InspectionQuery {
     return Int(try Self.number(text, "limit", in: 1...Int64(Self.limitMax)))
   }
 
-  /// Reads a whole number within its range: digits only, as openapi.yaml describes it.
+  /// Reads a whole number within the range: digits only, as in openapi.yaml.
   static func number(
     _ text: String, _ parameter: String, in range: ClosedRange<Int64>
   ) throws(Problem) -> Int64 {
@@ -33,7 +33,7 @@ struct InspectionQuery {
     return number
   }
 
-  /// Returns a name that the request has to give.
+  /// Returns a mandatory name of the request.
   func name(_ parameter: String, _ what: String) throws(Problem) -> Name {
     guard let text = values[parameter], !text.isEmpty else {
       throw Problem(.malformedMessage, "\(parameter) is \(what)")

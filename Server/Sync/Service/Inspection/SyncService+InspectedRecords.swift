@@ -40,13 +40,13 @@ extension SyncService {
       json.member("table", table)
       json.key("records")
       json.array(of: records) { json, record in json.listed(record, valueBytes: 1_000) }
-      // The list may end early because of its length, so only an empty answer ends it.
+      // The list may end early because of the length, so only an empty answer ends it.
       json.member("next", records.last?.record)
     }
     return .json(json.finish())
   }
 
-  /// Returns a record with a part of its history.
+  /// Returns a record with a part of the record's history.
   func history(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
@@ -116,14 +116,14 @@ extension SyncService {
       json.key("devices")
       json.array(of: names.values.sorted { $0.device < $1.device }) { $0.identity($1) }
       json.member("horizon", digits: space.retentionHorizon)
-      // The list may end early because of its length, so only an empty answer ends it.
+      // The list may end early because of the length, so only an empty answer ends it.
       json.member("next", found.last.map { "\($0.place.sequence)/\($0.place.device)" })
     }
     return .json(json.finish())
   }
 }
 
-/// The part of a space's history that one request looks at; pure.
+/// The part of a space's history examined by one request; pure.
 struct HistoryStretch: Equatable {
   /// The places to look at; `nil` if the history has none of them any more.
   let places: ClosedRange<SequenceNumber>?
@@ -147,7 +147,7 @@ struct HistoryStretch: Equatable {
 }
 
 extension RecordState {
-  /// The devices that wrote what the record has now.
+  /// The devices that wrote the record's present values.
   fileprivate var devices: [DeviceID] {
     [inserted?.stamp.device, deleted?.stamp.device].compactMap { $0 } + columns.map(\.stamp.device)
   }

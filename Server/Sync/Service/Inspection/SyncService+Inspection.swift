@@ -3,7 +3,7 @@ import FerryProtocol
 
 // The views of spaces and devices for administrators (SPEC.md §32).
 extension SyncService {
-  /// Lists the spaces that the caller administers.
+  /// Lists the spaces administered by the caller.
   func spaces(
     _ context: RequestContext, _ caller: Identity
   ) async throws(Problem) -> HTTPResponse {
@@ -121,7 +121,7 @@ extension SyncService {
     return .json(json.finish())
   }
 
-  /// Returns the space with its head as it is now.
+  /// Returns the space with the present head.
   func current(_ name: SpaceName) async throws(Problem) -> SpaceSummary {
     let store = parts.store
     let space = try await ask { () async throws(StoreError) in

@@ -3,17 +3,17 @@ import FerryProtocol
 
 // Observations of the requests of devices, for administrators.
 extension SyncService {
-  /// Bytes of a client's name that are kept.
+  /// Stored bytes of a client's name.
   private static let clientBytes = 200
 
-  /// Notes that a device asked for a page. It has applied all changes up to its cursor, and may be killed
-  /// before it applies the page (S1.13).
+  /// Records a device's request for a page. The device has applied all changes up to the cursor,
+  /// and may be killed before it applies the page (S1.13).
   func recordPull(_ cursor: Cursor?, _ context: RequestContext, _ space: Int64) {
     guard let sighting = sighting(context, space, reached: cursor?.applied ?? 0) else { return }
     inspection.update { $0.recordPull(sighting) }
   }
 
-  /// Notes that a packet was taken.
+  /// Records an accepted packet.
   func recordAnswer(
     _ answer: PacketAnswer, _ context: RequestContext, _ space: Int64, cursor: Cursor?
   ) {
@@ -34,7 +34,7 @@ extension SyncService {
     }
   }
 
-  /// Notes that a packet was refused. Faults of the server are in its log.
+  /// Records a refused packet. Faults of the server are in the log.
   func recordRejection(_ problem: Problem, _ context: RequestContext, _ space: Int64) {
     if [.unavailable, .internalError, .rateLimited].contains(problem.code) { return }
     let now = parts.clock.wall()
@@ -66,7 +66,7 @@ extension SyncService {
 }
 
 extension Rejection {
-  /// Operations of one packet that are listed.
+  /// Listed operations of one packet.
   private static let listedMax = 20
 
   /// Returns the refused operations of a packet, or the packet if it was refused whole.

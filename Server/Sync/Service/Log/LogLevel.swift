@@ -1,4 +1,4 @@
-/// How much a log line matters.
+/// The importance of a log line.
 package enum LogLevel: String, Sendable, CaseIterable, Comparable {
   /// A failure that needs a look: the store failed, or an answer was 5xx.
   case error
@@ -9,7 +9,7 @@ package enum LogLevel: String, Sendable, CaseIterable, Comparable {
   /// Health checks and scrapes too.
   case debug
 
-  /// 0 for the level that matters most.
+  /// 0 for the most important level.
   var rank: Int {
     switch self {
     case .error: 0
@@ -19,6 +19,6 @@ package enum LogLevel: String, Sendable, CaseIterable, Comparable {
     }
   }
 
-  /// Orders levels: a level that matters more is smaller.
+  /// Orders levels: a more important level is smaller.
   package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
 }

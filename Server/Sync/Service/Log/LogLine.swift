@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// One line of the log: a JSON object. Members keep their order. Values from elsewhere are escaped
-/// and cut, so that no caller can forge a line or fill the log with it.
+/// One line of the log: a JSON object. Members stay in order. Values from elsewhere are escaped and
+/// cut, so no caller can forge a line or fill the log with it.
 struct LogLine {
   private var json = JSONWriter(capacity: 256)
 
@@ -34,7 +34,7 @@ struct LogLine {
     json.raw(digits.utf8)
   }
 
-  /// Returns the line with its newline.
+  /// Returns the line with a newline.
   consuming func finish() -> [UInt8] {
     json.endObject()
     json.raw("\n")

@@ -1,23 +1,23 @@
-/// The decision which lines of strangers and of rejected requests are written; pure and bounded.
+/// The decision about lines of strangers and of rejected requests; pure and bounded.
 ///
-/// Such a line costs its sender nothing. So each client has an allowance for each kind of line, and
-/// all of them together have one. Every line that is left out is counted.
+/// Such a line costs the sender nothing. So each client has an allowance for each kind of line, and
+/// all of them together have one. Every omitted line is counted.
 struct LogSampler: Sendable {
   enum Verdict: Equatable {
-    /// Write the line, with the number of lines of this client and kind that were left out before.
+    /// Write the line, with the number of lines of this client and kind omitted before.
     case write(leftOut: Int)
     case leaveOut
   }
 
   struct Limits: Equatable {
-    /// Lines a second of one client and kind, and those that it may write at once after a pause.
+    /// Lines a second of one client and kind, and the number to write at once after a pause.
     var rate = 1.0
     var burst = 20.0
     /// The same for all of them together.
     var totalRate = 200.0
     var totalBurst = 1_000.0
-    /// Clients and kinds that are known at once. Past it, those with a full allowance are
-    /// forgotten, and then all.
+    /// Clients and kinds known at once. Past it, those with a full allowance are forgotten, and
+    /// then all.
     var countMax = 4_096
   }
 
@@ -34,9 +34,9 @@ struct LogSampler: Sendable {
   private let limits: Limits
   private var entries: [Key: Entry] = [:]
   private var total: TokenBucket
-  /// Lines that were left out since the last report.
+  /// Lines omitted since the last report.
   private var unreported = 0
-  /// Lines that were left out since the start.
+  /// Lines omitted since the start.
   private(set) var leftOut = 0
 
   init(_ limits: Limits = Limits()) {
@@ -65,7 +65,7 @@ struct LogSampler: Sendable {
     return .write(leftOut: entry.leftOut)
   }
 
-  /// Returns the number of lines that were left out since the last call.
+  /// Returns the number of lines omitted since the last call.
   mutating func report() -> Int {
     defer { unreported = 0 }
     return unreported

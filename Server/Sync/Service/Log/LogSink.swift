@@ -3,17 +3,17 @@ import Synchronization
 
 /// The destination of log lines; must not block for long.
 package protocol LogSink: Sendable {
-  /// Writes one whole line with its newline.
+  /// Writes one whole line with a newline.
   func write(_ line: [UInt8])
   /// Returns when all lines have left the process, or cannot.
   func flush()
-  /// Lines that were dropped because the reader was too slow.
+  /// Lines dropped because of a slow reader.
   var droppedLines: Int { get }
 }
 
-/// A log on a file descriptor. A separate thread writes its lines, so that a reader that pauses (a
-/// full pipe) does not stop the server. At most 4 MiB wait; later lines are dropped and counted. The
-/// thread pauses for a few milliseconds after each write, so that lines go together under load.
+/// A log on a file descriptor. A separate thread writes the lines, so a paused reader (a full pipe)
+/// does not stop the server. At most 4 MiB wait; later lines are dropped and counted. The thread
+/// pauses for a few milliseconds after each write, so lines go together under load.
 package final class DescriptorLogSink: LogSink {
   private struct State {
     var waiting: [UInt8] = []
@@ -90,7 +90,7 @@ package final class DescriptorLogSink: LogSink {
     }
   }
 
-  /// Gives up if the reader is gone: a log that cannot be read must not end the server.
+  /// Gives up if the reader is gone: a log without a reader must not end the server.
   private static func writeFully(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) {
     var rest = bytes
     while !rest.isEmpty {

@@ -1,10 +1,10 @@
-/// Text from elsewhere in a line of the log: a JSON string of bounded size, without characters that
-/// control a terminal or change the order of the text; pure.
+/// Text from elsewhere in a line of the log; pure. The result is a JSON string of bounded size,
+/// without characters that control a terminal or change the order of the text.
 enum LogText {
-  /// Bytes of UTF-8 that are written of one text.
+  /// Written bytes of UTF-8 of one text.
   static let byteCountMax = 512
 
-  /// Returns the text as a JSON string. A longer text ends with its size: `…(16384 bytes)`.
+  /// Returns the text as a JSON string. A longer text ends with the size: `…(16384 bytes)`.
   static func json(_ text: String) -> [UInt8] {
     var json: [UInt8] = [quote]
     let count = text.utf8.count

@@ -1,8 +1,8 @@
 import FerryProtocol
 import FerryTracing
 
-/// A request that has been answered, for the log and the metrics. It holds no header, so no token
-/// can get into either.
+/// An answered request, for the log and the metrics. It holds no header, so no token can get into
+/// either.
 struct RequestEntry: Sendable, Equatable {
   /// Milliseconds since 1970 when the answer was ready.
   var wall: Int64
@@ -19,17 +19,17 @@ struct RequestEntry: Sendable, Equatable {
   var space: SpaceName?
   var device: DeviceID?
   var remote: String
-  /// The code of the problem that was answered.
+  /// The code of the problem in the answer.
   var problem: ProblemCode?
-  /// The trace that has the request's span; `nil` if it is not exported.
+  /// The trace with the request's span; `nil` without an export.
   var trace: TraceID?
-  /// Whether the sender was admitted.
+  /// True if the sender was admitted.
   var isAdmitted = false
 
-  /// Whether anyone can cause any number of such lines.
+  /// True if anyone can cause any number of such lines.
   var isCheap: Bool { !isAdmitted || status >= 400 }
 
-  /// The kind of a line that is counted for its client.
+  /// The kind of a line, counted for each client.
   var kind: String { problem?.rawValue ?? String(status) }
 
   /// The method, or `other`: clients cannot make up metrics.
@@ -39,7 +39,7 @@ struct RequestEntry: Sendable, Equatable {
     ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"].contains(method)
   }
 
-  /// How much the line matters.
+  /// The importance of the line.
   var level: LogLevel {
     if status >= 500 { return .error }
     switch route {
@@ -48,7 +48,7 @@ struct RequestEntry: Sendable, Equatable {
     }
   }
 
-  /// - Parameter leftOut: Lines of this client and kind that were left out before.
+  /// - Parameter leftOut: Lines of this client and kind omitted before.
   func line(leftOut: Int = 0) -> [UInt8] {
     var line = LogLine(level, "request", wall: wall)
     line.add("method", method)

@@ -13,22 +13,22 @@ package struct ServiceLog: Sendable {
   private let sink: any LogSink
   private let clock: ServiceClock
 
-  /// - Parameter level: Lines that matter less are left out.
+  /// - Parameter level: Less important lines are omitted.
   package init(level: LogLevel, sink: any LogSink, clock: ServiceClock) {
     threshold = Threshold(level)
     self.sink = sink
     self.clock = clock
   }
 
-  /// Leaves out lines that matter less than this level from now on.
+  /// Omits lines less important than this level from now on.
   package func setLevel(_ level: LogLevel) {
     threshold.rank.store(level.rank, ordering: .relaxed)
   }
 
-  /// Lines that were dropped because the reader was too slow.
+  /// Lines dropped because of a slow reader.
   var droppedLines: Int { sink.droppedLines }
 
-  /// Lines of strangers and of rejected requests that were left out because of their number.
+  /// Lines of strangers and of rejected requests omitted because of their number.
   var leftOutLines: Int { threshold.sampler.withLock { $0.leftOut } }
 
   func write(_ entry: RequestEntry) {
@@ -38,7 +38,7 @@ package struct ServiceLog: Sendable {
     sink.write(entry.line(leftOut: leftOut))
   }
 
-  /// Writes a line about a request that was refused before it was read.
+  /// Writes a line about a request refused before it was read.
   func write(refused detail: String, kind: String, remote: String) {
     guard writes(.info), case .write(let leftOut) = decide(remote, kind) else { return }
     var line = LogLine(.info, "request refused before reading", wall: clock.wall())
@@ -64,7 +64,7 @@ package struct ServiceLog: Sendable {
     return threshold.sampler.withLock { $0.decide(client: client, kind: kind, now: now) }
   }
 
-  /// Writes a line that is not about a request.
+  /// Writes a line without a request.
   /// - Parameter message: JSON text already, so no quotes in it.
   package func write(_ level: LogLevel, _ message: StaticString, detail: String? = nil) {
     guard writes(level) else { return }

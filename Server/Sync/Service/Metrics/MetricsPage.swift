@@ -5,14 +5,14 @@ struct MetricsPage {
   var counts: ServiceMetrics.Counts
   /// Listeners to events now.
   var listeners: Int
-  /// Log lines that were dropped because the reader was too slow.
+  /// Log lines dropped because of a slow reader.
   var droppedLogLines: Int
-  /// Log lines that were left out because strangers caused many.
+  /// Log lines omitted because of many strangers.
   var leftOutLogLines = 0
   var version: String
   /// Milliseconds since 1970.
   var startedAt: Int64
-  /// How busy the HTTP server is.
+  /// The load of the HTTP server.
   var load = HTTPServer.Load()
   var streams = EventStreams.Counts()
   /// `nil` without a standby.

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// The figures of a mirror that this process runs.
+/// The figures of a mirror in this process.
 package struct MirrorGauge: Sendable, Equatable {
-  /// Rows that the space does not have as programs have written them.
+  /// Rows of programs that the space does not have as written.
   package var unsent: Int64
   /// Rows of the space that the tables cannot hold.
   package var deferred: Int64
-  /// Whether it has stopped itself.
+  /// True if it has stopped itself.
   package var isStopped: Bool
 
   package init(unsent: Int64, deferred: Int64, isStopped: Bool) {
@@ -14,7 +14,7 @@ package struct MirrorGauge: Sendable, Equatable {
   }
 }
 
-/// The figures of all mirrors that this process runs, by their names, for `GET /metrics`.
+/// The figures of all mirrors in this process, by name, for `GET /metrics`.
 package final class MirrorGauges: Sendable {
   private let gauges = Mutex<[String: MirrorGauge]>([:])
 

@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// How many changes an encoded page holds, for the metrics, without reading the page.
+/// The number of changes in an encoded page, for the metrics, without reading the page.
 enum PageCount {
   private static let label = Array("\"count\":".utf8)
   /// The count is within the page's head, which contains nothing of a user's.
   private static let headMax = 512
 
-  /// Returns the count; zero for anything that is not a page.
+  /// Returns the count; zero for anything but a page.
   static func read(_ page: [UInt8]) -> Int {
     let head = page.prefix(headMax)
     guard

@@ -8,7 +8,7 @@ struct PrometheusText {
 
   private(set) var text = ""
 
-  /// Begins a metric; its samples follow.
+  /// Begins a metric; samples follow.
   mutating func metric(_ name: String, _ type: String, _ help: String) {
     text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"
   }

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// Counters of the server since its start.
+/// Counters of the server since the start.
 package final class ServiceMetrics: Sendable {
   struct Counts: Sendable {
     var requests: [RequestKey: Int] = [:]
@@ -18,7 +18,7 @@ package final class ServiceMetrics: Sendable {
     var pruned = PrunedRows()
     var pruneRuns = 0
     var unreclaimed = 0
-    /// Milliseconds for which history is kept at least in the space that keeps the most.
+    /// Milliseconds for which history is kept at least, in the space that keeps the most.
     var historyAge: Int64?
   }
 
@@ -43,8 +43,8 @@ package final class ServiceMetrics: Sendable {
 
   var snapshot: Counts { counts.withLock { $0 } }
 
-  /// Counts a request that has been answered. Streams of events last as long as their listeners,
-  /// so their durations are left out.
+  /// Counts an answered request. Streams of events last as long as their listeners, so their
+  /// durations are left out.
   func count(_ entry: RequestEntry) {
     let seconds = entry.duration / .seconds(1)
     counts.withLock { counts in
@@ -86,7 +86,7 @@ package final class ServiceMetrics: Sendable {
     }
   }
 
-  /// Counts a request that no route saw.
+  /// Counts a request without a route.
   func count(refused status: Int) {
     let key = RequestKey(route: Route.unknown.rawValue, method: "other", status: status)
     counts.withLock { $0.requests[key, default: 0] += 1 }

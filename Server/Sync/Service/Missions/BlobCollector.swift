@@ -1,19 +1,19 @@
 import FerryMissionServer
 import FerryProtocol
 
-/// The removal of content that no space needs any more, in the background and a little at a time.
+/// The removal of content without any use in a space, in the background and a little at a time.
 ///
-/// Missions in force need their content. Versions that they replaced need it for ``graceStandard``
-/// more. Publishers hold the content meanwhile, and content to remove is looked up under the same
-/// lock. So no content goes that a publication is about to name.
+/// Missions in force need their content. Replaced versions need it for ``graceStandard`` more.
+/// Publishers hold the content meanwhile, and content to remove is looked up under the same lock.
+/// So no content goes right before a publication names it.
 package struct BlobCollector: Sendable {
-  /// The time for which former versions stay readable, and for which uploads that are never
-  /// published are kept: a week, in milliseconds.
+  /// The time for which former versions stay readable, and unpublished uploads stay stored: a week,
+  /// in milliseconds.
   package static let graceStandard: Int64 = 7 * 86_400_000
-  /// Files that are looked up, and removed, under one lock.
+  /// Files looked up, and removed, under one lock.
   private static let slice = 256
 
-  /// The entries and files that a run removed.
+  /// The entries and files removed by a run.
   package struct Result: Sendable, Equatable {
     /// Entries of the content of former versions.
     package var entries = 0
@@ -40,7 +40,7 @@ package struct BlobCollector: Sendable {
     self.sleep = sleep
   }
 
-  /// Runs again and again until its task is cancelled. A run that fails is logged.
+  /// Runs again and again until the task is cancelled. A failed run is logged.
   package func run(every interval: Duration) async {
     while (try? await sleep(interval)) != nil {
       do {

@@ -1,7 +1,7 @@
 import FerryMissionServer
 
-/// A lock that keeps content from being collected, until it is released: on this machine, and on
-/// the other nodes of the store.
+/// A lock against the collection of content, until it is released: on this machine, and on the
+/// other nodes of the store.
 package struct ContentHold: Sendable {
   private let local: BlobHold
   private let others: (any Sendable)?

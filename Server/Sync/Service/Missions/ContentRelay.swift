@@ -3,13 +3,13 @@ import FerryHTTPServer
 import FerryMissionServer
 import FerryProtocol
 
-/// Content on its way from a store elsewhere to a client. A slow client slows the store down.
+/// Content on the way from a store elsewhere to a client. A slow client slows the store down.
 struct ContentRelay: Sendable {
-  /// Bytes that may wait for the client.
+  /// The most bytes in the queue for the client.
   static let capacity = 1 << 20
-  /// Bytes of one relay: those that wait for the client, and those that come from the store.
+  /// Bytes of one relay: those in the queue for the client, and those from the store.
   static let memory = 2 * capacity
-  /// Bytes that are handed over at once.
+  /// Bytes handed over at once.
   private static let pieceBytes = 128 << 10
 
   let blobs: any ContentStore
@@ -75,7 +75,7 @@ struct ContentRelay: Sendable {
 }
 
 extension SyncService {
-  /// Answers with content of a store elsewhere. The content on its way takes memory of the budget.
+  /// Answers with content of a store elsewhere. The content on the way takes memory of the budget.
   func relay(
     _ blob: MissionBlob, _ plan: RelayPlan, from blobs: any ContentStore,
     for principal: Principal?
@@ -88,7 +88,7 @@ extension SyncService {
       throw Problem(
         .unavailable, "the server's memory is in use; send the request again in a moment")
     }
-    // A failure of the store is an answer of its own as long as nothing was sent.
+    // A failure of the store is a separate answer as long as nothing was sent.
     var reader: ContentReader?
     if case .range(let range)? = plan.parts.first {
       reader = try await call { () async throws(MissionFailure) in

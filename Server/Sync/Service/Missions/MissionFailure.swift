@@ -11,7 +11,7 @@ package enum MissionFailure: Error, Sendable, Equatable {
 }
 
 extension MissionFailure {
-  /// Asks the store, and throws its errors as this type.
+  /// Asks the store, and throws the errors as this type.
   static func asking<T>(
     _ call: () async throws(StoreError) -> T
   ) async throws(MissionFailure) -> T {
@@ -24,7 +24,7 @@ extension MissionFailure {
 }
 
 extension ContentStore {
-  /// Works on the content, and throws its errors as those of missions.
+  /// Runs `body` on the content, and throws the errors as those of missions.
   func content<T: Sendable>(
     _ body: (any ContentStore) async throws(BlobError) -> T
   ) async throws(MissionFailure) -> T {

@@ -2,9 +2,9 @@ import FerryMissionServer
 import FerryProtocol
 import Foundation
 
-// The key that signs missions. It is read for each publication. Devices refuse a mission that is
-// signed by another key than the first one. So a lost key must not be made again unnoticed, and a
-// key that is restored counts at once.
+// The key that signs missions. It is read for each publication. Devices refuse a mission signed by
+// another key than the first one. So a lost key must not be made again unnoticed, and a restored
+// key counts at once.
 extension MissionService {
   /// Returns the key; makes it if there is none and nothing of the store was signed.
   package func signingKey() async throws(MissionFailure) -> MissionSigner {
@@ -17,7 +17,7 @@ extension MissionService {
     return try await makeKey()
   }
 
-  /// Returns the key for a mission that is published beside others of its space.
+  /// Returns the key for a mission to publish beside others of the space.
   ///
   /// - Parameter isNew: Whether it may differ from theirs, and be made if it is missing.
   func signingKey(
@@ -35,7 +35,7 @@ extension MissionService {
     return signer
   }
 
-  /// Writes to the audit log that another key signs from now on, before it does.
+  /// Records a change of the signing key in the audit log, before the first signature.
   private func audit(
     _ signer: MissionSigner, beside others: NearbyMissions, in space: SpaceSummary,
     by principal: Principal?

@@ -10,7 +10,7 @@ package final class MissionService: Sendable {
   package static let uploadQuotaStandard: Int64 = 64 << 30
 
   package let blobs: any ContentStore
-  /// Bytes of unfinished uploads that a space may have.
+  /// Bytes of unfinished uploads of a space.
   package let uploadQuota: Int64
   let store: any SyncStore
   let clock: ServiceClock
@@ -37,22 +37,22 @@ package final class MissionService: Sendable {
     self.keyFile = keyFile ?? blobs.local.directory.path + "/mission-key.pem"
   }
 
-  /// Keeps content from being collected until the hold is released; see ``BlobDirectory/acquire()``.
+  /// Prevents the collection of content until the hold is released; see
+  /// ``BlobDirectory/acquire()``.
   package func acquireContent() async throws(MissionFailure) -> ContentHold {
     try await ContentHold(blobs, store, isExclusive: false)
   }
 
-  /// Signs a mission and puts it in force. Its content is in the store of content already.
+  /// Signs a mission and puts it in force. The content is in the store of content already.
   ///
   /// - Parameters:
-  ///   - manifest: Its version is 0 for the next one.
-  ///   - ownContentOnly: Whether items may name only content that this space's missions name, or
-  ///     that its admins have sent. A caller that only knows a hash must not get another space's
-  ///     content.
+  ///   - manifest: The version is 0 for the next one.
+  ///   - ownContentOnly: Whether items may name only content named by this space's missions, or
+  ///     sent by its admins. A caller with nothing but a hash must not get another space's content.
   ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
-  ///   - share: The devices that take the version of a bundle, if it is published for the first time.
+  ///   - share: The devices to get the version of a bundle, if it is published for the first time.
   ///   - principal: For the audit log.
-  ///   - hold: A hold that the caller has already.
+  ///   - hold: An existing hold of the caller.
   /// - Returns: The record in force. The same mission again writes nothing.
   package func publish(
     _ manifest: MissionManifest, in space: SpaceSummary, ownContentOnly: Bool,
@@ -158,7 +158,7 @@ package final class MissionService: Sendable {
     }
   }
 
-  /// Works on the content, and throws its errors as those of missions.
+  /// Runs `body` on the content, and throws the errors as those of missions.
   package func content<T: Sendable>(
     _ body: (any ContentStore) async throws(BlobError) -> T
   ) async throws(MissionFailure) -> T {

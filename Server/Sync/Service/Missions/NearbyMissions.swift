@@ -31,7 +31,7 @@ struct NearbyMissions: Sendable {
     Mission(id: record.id, after: record.after, signer: record.signer)
   }
 
-  /// Returns the signer of the missions if none of them is signed by `key`: devices trust that
+  /// Returns the signer of the missions if none of them is signed by `key`: devices trust this
   /// signer, and would refuse a mission by `key`. `nil` if `key` signed one, or if there are none.
   func signer(besides key: [UInt8]) -> [UInt8]? {
     missions.contains { $0.signer == key } ? nil : missions.first?.signer
@@ -52,7 +52,7 @@ struct NearbyMissions: Sendable {
     return Problem(.missionConflict, "these missions would wait for each other: \(path)")
   }
 
-  /// Returns the circle from a mission through its dependencies back to it; `nil` if there is none.
+  /// Returns the circle from a mission through dependencies back to it; `nil` if there is none.
   private func circle(with manifest: MissionManifest) -> [MissionID]? {
     var after: [MissionID: [MissionID]] = [:]
     for mission in missions { after[mission.id] = mission.after }

@@ -1,7 +1,6 @@
 import FerryProtocol
 
-/// The part of an upload that a request carries: `Content-Range: bytes a-b/total` (RFC 9110 §14.4);
-/// pure.
+/// The part of an upload in a request: `Content-Range: bytes a-b/total` (RFC 9110 §14.4); pure.
 struct UploadRange: Sendable, Equatable {
   /// The offset of the part.
   let offset: Int64

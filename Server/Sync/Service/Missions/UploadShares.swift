@@ -1,13 +1,13 @@
 import FerryProtocol
 import Synchronization
 
-/// The number and bytes of each space's finished uploads that no mission names yet.
+/// The number and bytes of each space's finished uploads, named by no mission yet.
 ///
-/// The store is asked for a space's sum once a minute at most. Between two questions, uploads that
-/// finish here are added. So a large publication is not counted again with each of its files.
-/// Content that is published meanwhile counts until the next question.
+/// The store is asked for a space's sum once a minute at most. Between two questions, uploads
+/// finished here are added. So a large publication is not counted again with each of its files.
+/// Content published meanwhile counts until the next question.
 final class UploadShares: Sendable {
-  /// How long a sum is believed.
+  /// The time for which a sum is believed.
   static let timeToLive = Duration.seconds(60)
   private static let countMax = 10_000
 
@@ -38,7 +38,7 @@ final class UploadShares: Sendable {
     return use
   }
 
-  /// Counts an upload that has finished here.
+  /// Counts an upload finished here.
   func add(_ bytes: Int64, in space: Int64) {
     sums.withLock { sums in
       sums[space]?.use.files += 1

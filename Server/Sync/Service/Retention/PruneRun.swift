@@ -13,7 +13,7 @@ package struct PruneResult: Sendable, Equatable {
 /// The progress of pruning through a space's history.
 package struct PruneProgress: Sendable, Equatable {
   package let reached: SequenceNumber
-  /// The last operation that goes.
+  /// The last operation to delete.
   package let end: SequenceNumber
 }
 
@@ -24,7 +24,7 @@ package struct PruneRun: Sendable, Equatable {
   /// Milliseconds since all operations up to the retention horizon had arrived, in the space with
   /// the greatest age; `nil` while no space has a horizon.
   package var historyAge: Int64?
-  /// Rows that this run and earlier ones deleted, and whose room is not reclaimed yet.
+  /// Rows deleted by this run and earlier ones, with room not reclaimed yet.
   package var unreclaimed = 0
   package var duration = Duration.zero
 

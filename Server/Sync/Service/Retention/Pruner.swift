@@ -1,18 +1,18 @@
 import FerryProtocol
 
-/// The removal of history that is older than the spaces' retention, in the background and a little
-/// at a time.
+/// The removal of history older than the spaces' retention, in the background and a little at a
+/// time.
 ///
 /// Each server has one; over PostgreSQL only one of them prunes a space at a time. The next run
 /// finishes the work of a killed server.
 package struct Pruner: Sendable {
-  /// How hard it works.
+  /// The pace of the work.
   package struct Pace: Sendable, Equatable {
     /// The time between two runs.
     package var interval: Duration
     /// The time between two slices, in which writers have the store to themselves.
     package var pause: Duration
-    /// Rows that one transaction deletes at most.
+    /// The most rows deleted by one transaction.
     package var rows: Int
 
     package init(
@@ -41,9 +41,9 @@ package struct Pruner: Sendable {
     (self.pace, self.sleep) = (pace, sleep)
   }
 
-  /// Runs again and again until its task is cancelled. A run that fails is logged.
+  /// Runs again and again until the task is cancelled. A failed run is logged.
   ///
-  /// - Parameter onRun: Called with each run that has ended.
+  /// - Parameter onRun: Called after each run.
   package func run(_ onRun: (PruneRun) -> Void = { _ in }) async {
     var debt = ReclaimDebt()
     while (try? await sleep(pace.interval)) != nil {
@@ -61,7 +61,7 @@ package struct Pruner: Sendable {
   /// Runs once over all spaces, each by its own retention. Throws ``StoreError``, and the errors of
   /// `sleep`. A failure at one space is thrown after the other spaces were pruned.
   ///
-  /// - Parameter debt: The room that earlier runs did not reclaim.
+  /// - Parameter debt: The room not reclaimed by earlier runs.
   package func pruneAll(_ debt: inout ReclaimDebt) async throws -> PruneRun {
     let started = clock.uptime()
     var run = PruneRun()
@@ -74,7 +74,7 @@ package struct Pruner: Sendable {
         result = try await prune(space, keeping: space.retention, now: now)
       } catch let error as StoreError {
         failure = failure ?? error
-        // Each other space would fail as well, after its own wait.
+        // Each other space would fail as well, after another wait.
         if case .unavailable = error { break }
         continue
       }
@@ -108,11 +108,11 @@ package struct Pruner: Sendable {
     }
   }
 
-  /// Prunes one space. Throws as ``pruneAll(_:)`` does.
+  /// Prunes one space. Throws the same errors as ``pruneAll(_:)``.
   ///
   /// - Parameters:
-  ///   - retention: The history to keep, instead of the space's own retention.
-  ///   - progress: Called after each slice with the place that it reached in the history.
+  ///   - retention: The history to store, instead of the space's own retention.
+  ///   - progress: Called after each slice with the reached place in the history.
   package func prune(
     _ space: SpaceSummary, keeping retention: Retention,
     progress: (PruneProgress) -> Void = { _ in }
@@ -144,7 +144,7 @@ package struct Pruner: Sendable {
     }
   }
 
-  /// Has the store reclaim the room of deleted rows. Returns whether nothing was in the way.
+  /// Makes the store reclaim the room of deleted rows. Returns `true` if nothing was in the way.
   @discardableResult
   package func reclaim() async throws -> Bool {
     while true {

@@ -1,8 +1,8 @@
 import FerryProtocol
 
-/// The memory that an answer takes while it is built, with the data that it is built from.
+/// The memory to build an answer, including the source data.
 enum AnswerSize {
-  /// Below a small constant, or with memory of its own: packets, streams and files.
+  /// Below a small constant, or with separate memory: packets, streams and files.
   case small
   /// Entries of a few hundred bytes.
   case list

@@ -2,7 +2,7 @@ import FerryHTTPServer
 import FerryProtocol
 
 extension Problem {
-  /// Seconds that a client waits, at least, before it tries again.
+  /// Seconds before a client tries again, at least.
   static let retryAfter = "1"
 
   /// Returns the problem as an answer: a problem document, and `Retry-After` if trying again may

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The kind of a request, by its path; also the `route` of log lines and metrics.
+/// The kind of a request, by path; also the `route` of log lines and metrics.
 package enum Route: String, Sendable, CaseIterable {
   case spaces = "/v1/spaces"
   case space = "/v1/spaces/{space}"

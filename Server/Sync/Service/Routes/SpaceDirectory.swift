@@ -1,12 +1,12 @@
 import FerryProtocol
 import Synchronization
 
-/// The spaces that requests name, remembered for a few seconds. A space's id and epoch hardly ever
+/// The spaces named by requests, remembered for a few seconds. A space's id and epoch hardly ever
 /// change, and looking them up would double the store's work for a small packet.
 ///
-/// The heads in its answers are old. An unknown space is looked up each time.
+/// The heads in the answers are old. An unknown space is looked up each time.
 final class SpaceDirectory: Sendable {
-  /// How long a space is remembered.
+  /// The time for which a space is remembered.
   static let timeToLive = Duration.seconds(5)
   private static let countMax = 10_000
 
@@ -24,7 +24,7 @@ final class SpaceDirectory: Sendable {
     self.clock = clock
   }
 
-  /// Returns the space, its head perhaps out of date; `nil` when there is none.
+  /// Returns the space, perhaps with an outdated head; `nil` if there is none.
   func find(_ name: SpaceName) async throws(StoreError) -> SpaceSummary? {
     let now = clock.uptime()
     let known = entries.withLock { entries in

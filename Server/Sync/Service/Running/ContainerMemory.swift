@@ -1,9 +1,9 @@
 import FerryPlatform
 import Glibc
 
-/// The memory that this process may use: its control group's, else the machine's.
+/// The memory limit of this process: from the control group, else from the machine.
 package enum ContainerMemory {
-  /// The budget that is never fallen short of by default: one record of the largest size needs it.
+  /// The least budget by default: one record of the largest size needs it.
   private static let budgetMin = 64 << 20
 
   /// The default of the budget of memory: a quarter of the limit, in bytes.
@@ -34,7 +34,7 @@ package enum ContainerMemory {
         : (["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], "memory.max")
       for root in roots {
         for directory in ancestors(of: parts[2]) {
-          // `max`, or a file that is not there in a container, is no limit.
+          // `max`, or a missing file in a container, is no limit.
           let text = read(root + directory + "/" + name)?.until("\n")
           if let found = text.flatMap({ Int($0) }), found > 0 { limit = min(limit, found) }
         }

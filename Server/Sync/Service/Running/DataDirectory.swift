@@ -30,9 +30,9 @@ enum DataDirectory {
   }
 }
 
-/// The lock that a server holds on its data directory, so that a second server is turned away.
-/// Other processes may open the store beside it, as `ferryd token create` does. The system releases
-/// it when the process ends, in whatever way.
+/// The lock of a server on its data directory, so a second server is turned away. Other processes
+/// may open the store beside it, as `ferryd token create` does. The system releases it at any end
+/// of the process.
 final class DataLock: Sendable {
   private let descriptor: Int32
 

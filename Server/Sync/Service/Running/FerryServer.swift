@@ -5,11 +5,11 @@ import FerryProtocol
 
 /// A whole server in this process: the store, the service and the HTTP server before it.
 package final class FerryServer: Sendable {
-  /// The port that connections are accepted on.
+  /// The port for new connections.
   package let port: UInt16
-  /// Whether it started without any token in existence, and so serves every caller.
+  /// True if it started without any token in existence, and so serves every caller.
   package let startedOpen: Bool
-  /// The store that it serves, for those in the same process.
+  /// The served store, for users in the same process.
   package let store: any SyncStore
 
   private let configuration: FerryServerConfiguration
@@ -22,7 +22,7 @@ package final class FerryServer: Sendable {
   private let exports: Task<Void, Never>?
   private let lock: DataLock?
 
-  /// Opens the store that the configuration names, and serves it.
+  /// Opens the store named by the configuration, and serves it.
   package static func start(
     _ configuration: FerryServerConfiguration
   ) async throws(FerryServerError) -> FerryServer {
@@ -37,7 +37,7 @@ package final class FerryServer: Sendable {
     return try await start(configuration, store: store, lock: lock)
   }
 
-  /// Serves a store that is open already, and closes it when it stops or does not start.
+  /// Serves an open store, and closes it on a stop or a failed start.
   package static func start(
     _ configuration: FerryServerConfiguration, store: any SyncStore
   ) async throws(FerryServerError) -> FerryServer {
@@ -68,7 +68,7 @@ package final class FerryServer: Sendable {
     }
     if startedOpen, !configuration.isInsecure {
       guard configuration.listen.isLoopback else { throw .needsTokens(configuration.listen) }
-      // Its clients may be anywhere.
+      // The clients may be anywhere.
       guard configuration.proxies.ranges.isEmpty else { throw .proxyNeedsTokens }
     }
     let (hub, metrics) = (HeadHub(store), ServiceMetrics())
@@ -97,7 +97,7 @@ package final class FerryServer: Sendable {
     let pruner = Pruner(
       store: store, clock: configuration.clock, metrics: metrics, log: configuration.log,
       pace: Pruner.Pace(interval: configuration.pruneInterval))
-    // Before any caller can listen, so that no move is missed.
+    // Before any caller can listen, so no move is missed.
     let moves = store.headMoves()
     http = try Self.listen(configuration, service, workers)
     port = http.port
@@ -152,7 +152,7 @@ package final class FerryServer: Sendable {
     let crossOrigin = CrossOriginRule(configuration.allowedOrigins)
     http.amend = { answer, headers in
       var answer = crossOrigin.amend(answer, for: headers)
-      // No browser takes an answer for a page or a script because of its content.
+      // No browser treats an answer as a page or a script because of the content.
       answer.headers["X-Content-Type-Options"] = "nosniff"
       return answer
     }
@@ -171,7 +171,7 @@ package final class FerryServer: Sendable {
   }
 
   /// Reads the keys of the tokens' issuer again, and looks up each token again at its next use. The
-  /// log reports the result; the last good keys stay if they cannot be read.
+  /// log reports the result; if the keys cannot be read, the last good ones stay.
   package func reload() async {
     do throws(KeySourceError) {
       try await gate.reload()
@@ -197,7 +197,7 @@ package final class FerryServer: Sendable {
     configuration.log.flush()
   }
 
-  /// How long the last spans may take to the collector when the server stops.
+  /// The longest time of the last spans to the collector when the server stops.
   private static let exportLimit = Duration.seconds(2)
 
   private func endExports() async {

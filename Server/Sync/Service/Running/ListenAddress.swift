@@ -37,7 +37,7 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
     host.has(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 
-  /// Whether only this machine can connect.
+  /// True if only this machine can connect.
   package var isLoopback: Bool { Self.isLoopback(host: host) }
 
   /// Returns whether the authority of a URL (`Host` header) names this machine.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The two clocks that the server reads; a test gives it its own.
+/// The two clocks read by the server; a test provides others.
 package struct ServiceClock: Sendable {
   /// Milliseconds since 1970. May jump.
   package var wall: @Sendable () -> Int64

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Whether the server is stopping.
+/// The state of a server: serving or stopping.
 final class ServiceLifecycle: Sendable {
   private let stopping = Atomic(false)
 

@@ -3,7 +3,7 @@ import Foundation
 
 /// The place of a server's data.
 package enum StoreLocation: Sendable, Equatable {
-  /// The embedded store, in a directory that is made when absent.
+  /// The embedded store, in a directory created if absent.
   case embedded(directory: String)
   /// A PostgreSQL database.
   case postgres(PostgresAddresses)
@@ -12,8 +12,8 @@ package enum StoreLocation: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - direct: The database's direct address, if `database` is a proxy.
-  ///   - reads: The address of a standby that serves pulls.
-  ///   - worker: The address of a worker of Citus that takes packets and serves pulls.
+  ///   - reads: The address of a standby for pulls.
+  ///   - worker: The address of a worker of Citus for packets and pulls.
   package init(
     database: String?, direct: String? = nil, reads: String? = nil, worker: String? = nil,
     data: String?, environment: [String: String]
@@ -36,7 +36,7 @@ package enum StoreLocation: Sendable, Equatable {
     }
   }
 
-  /// Whether an embedded store exists already; `true` for a database, which only opening it shows.
+  /// True if an embedded store exists already; `true` for a database, which only opening it shows.
   package var exists: Bool {
     switch self {
     case .embedded(let directory):
@@ -45,7 +45,7 @@ package enum StoreLocation: Sendable, Equatable {
     }
   }
 
-  /// The same place for a command that works once: the coordinator suffices.
+  /// The same place for a command with a single task: the coordinator is enough.
   package var withoutWorker: StoreLocation {
     guard case .postgres(var addresses) = self else { return self }
     addresses.worker = nil
@@ -65,7 +65,7 @@ package enum StoreLocation: Sendable, Equatable {
 }
 
 extension StoreLocation: CustomStringConvertible {
-  /// For people; a URL without its user, password and parameters.
+  /// For people; a URL without user, password and parameters.
   package var description: String {
     switch self {
     case .embedded(let directory): return "embedded store in \(directory)"

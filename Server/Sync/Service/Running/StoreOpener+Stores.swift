@@ -1,5 +1,5 @@
 extension StoreOpener {
-  /// Opens the store; throws the reason if that is not possible now.
+  /// Opens the store; throws the reason if this is not possible now.
   func openOnce() async throws(StoreError) -> any SyncStore {
     switch location {
     case .embedded(let directory):

@@ -1,14 +1,14 @@
 import FerryProtocol
 
-/// The opening of the store that a configuration names. It waits for a database that is not
-/// available: when a whole machine starts, the server is often there first.
+/// The opening of the store named by a configuration. It waits for an unavailable database: when a
+/// whole machine starts, the server is often there first.
 package struct StoreOpener: Sendable {
   let location: StoreLocation
   let limits: Limits
   let quotas: Quotas
   /// Connections to a database.
   let connections: Int
-  /// Whether a store is made if there is none.
+  /// True if a store is made if there is none.
   let createsIfMissing: Bool
   private let patience: Duration
   private let clock: ServiceClock
@@ -25,7 +25,7 @@ package struct StoreOpener: Sendable {
   }
 
   /// - Parameters:
-  ///   - patience: The longest wait for a database that is not available.
+  ///   - patience: The longest wait for an unavailable database.
   ///   - createsIfMissing: Whether a store is made if there is none.
   package init(
     _ location: StoreLocation, limits: Limits = .standard, quotas: Quotas = .standard,
@@ -80,7 +80,7 @@ package struct StoreOpener: Sendable {
 }
 
 extension StoreError {
-  /// The reason why the store cannot work now, if that may pass.
+  /// The reason for a temporary failure of the store; `nil` for a lasting one.
   fileprivate var passingReason: String? {
     switch self {
     case .unavailable(let reason), .busy(let reason), .readOnly(let reason): reason

@@ -18,7 +18,7 @@ extension SyncService {
 }
 
 extension OpenSpan {
-  /// Characters of a text that a client sent.
+  /// Characters of a client's text.
   private static let textMax = 256
 
   /// Ends the span of a request (OpenTelemetry's semantic conventions for HTTP servers, 1.23).
@@ -66,7 +66,7 @@ extension OpenSpan {
 struct TraceCounts: Sendable, Equatable {
   var requests = Tracer.Counts()
   var export = ExportQueue.Counts()
-  /// Spans that wait for the collector.
+  /// Spans in the queue for the collector.
   var waiting = 0
 }
 

@@ -43,7 +43,7 @@ package struct AccessGrants: Sendable, Equatable {
     return role
   }
 
-  /// Whether the server itself may be administered.
+  /// True if the server itself may be administered.
   package var isServerAdmin: Bool { roles[.everything] == .admin }
 
   /// Returns whether every space of a pattern may be administered.
@@ -59,10 +59,10 @@ package struct AccessGrants: Sendable, Equatable {
   /// The space, if the grants are for only one.
   package var onlySpace: SpaceName? { roles.count == 1 ? roles.keys.first?.space : nil }
 
-  /// Whether any space may be administered.
+  /// True if any space may be administered.
   package var administersAny: Bool { roles.values.contains(.admin) }
 
-  /// The patterns in order, each with its role.
+  /// The patterns in order, each with a role.
   package var list: [(pattern: SpacePattern, role: Role)] {
     roles.keys.sorted().compactMap { pattern in roles[pattern].map { (pattern, $0) } }
   }
@@ -77,7 +77,7 @@ package struct AccessGrants: Sendable, Equatable {
 
 // As JSON: {"list-7":"writer","*":"reader"}.
 extension AccessGrants {
-  /// Returns the JSON object that tokens and stores hold.
+  /// Returns the JSON object held in tokens and stores.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 64)
     json.object { json in

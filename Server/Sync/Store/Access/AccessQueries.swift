@@ -96,7 +96,7 @@ extension PlainStore {
 
   package func storeTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
     try await plain(.writing) { connection in
-      // In order: nodes that note the same tokens never wait for each other in a circle.
+      // In order: nodes that record the same tokens never wait for each other in a circle.
       try connection.run(
         AccessQueries.use,
         forEach: uses.sorted { $0.key < $1.key }.map { [.integer($1), .text($0.text)] })
@@ -150,7 +150,7 @@ extension PlainConnection {
     if let entry { try run(AuditEntry.append, entry.values) }
   }
 
-  /// Appends an entry about a space that is known by its number.
+  /// Appends an entry about a space known by number.
   func append(
     _ mark: AuditMark?, _ action: AuditAction, of space: Int64, _ detail: String
   ) throws {
@@ -206,7 +206,7 @@ enum AccessQueries {
     UPDATE token_secrets SET expires_at = CASE WHEN expires_at < $1 THEN expires_at ELSE $1 END
     WHERE token = $2
     """)
-  /// The secrets that end first go first; the newest one has no end.
+  /// Secrets with the earliest end go first; the newest one has no end.
   static let boundSecrets = PlainStatement(
     "token_secrets_bound",
     """

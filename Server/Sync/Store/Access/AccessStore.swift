@@ -1,19 +1,19 @@
 import FerryProtocol
 
-/// The part of a store that knows tokens and keeps the audit log.
+/// The tokens and the audit log of a store.
 package protocol AccessStore: Sendable {
-  /// Keeps a token and the hash of its secret. Spaces that it names are made when absent.
+  /// Stores a token and the hash of its secret. Creates the spaces it names if absent.
   ///
-  /// - Parameter quota: Tokens that count to the token's account.
-  /// - Returns: `false` if the account has as many as it may.
+  /// - Parameter quota: Maximum number of tokens of the token's account.
+  /// - Returns: `false` if the account already has this many tokens.
   func addToken(
     _ token: StoredToken, hash: [UInt8], by mark: AuditMark?, quota: Int64
   ) async throws(StoreError) -> Bool
 
-  /// Returns the token with this hash of its secret, even if it is expired; `nil` if there is none.
+  /// Returns the token with this secret hash, even if expired; `nil` if there is none.
   func token(hash: [UInt8]) async throws(StoreError) -> KnownToken?
 
-  /// Returns the hashes of all secrets that are kept, in any order.
+  /// Returns the hashes of all stored secrets, in any order.
   func secretHashes() async throws(StoreError) -> [[UInt8]]
 
   /// Returns a token, even if it is expired; `nil` if there is none.
@@ -28,29 +28,30 @@ package protocol AccessStore: Sendable {
     after place: StoredToken.Place?, limit: Int
   ) async throws(StoreError) -> [StoredToken]
 
-  /// Deletes a token with its secrets. Returns whether it was there.
+  /// Deletes a token and the token's secrets. Returns `true` if it existed.
   func removeToken(_ id: TokenID, by mark: AuditMark?) async throws(StoreError) -> Bool
 
-  /// Gives a token another secret. The secrets before it end at `graceEnd`, or earlier if they
-  /// would, and above ``StoredToken/secretsMax`` at once. Returns whether the token was there.
+  /// Replaces the secret of a token. The former secrets end at `graceEnd` or earlier, and those
+  /// above ``StoredToken/secretsMax`` at once. Returns `true` if the token exists.
   func rotateToken(
     _ id: TokenID, hash: [UInt8], graceEnd: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool
 
-  /// Notes when tokens were used last, milliseconds since 1970.
+  /// Stores the last use of tokens, in milliseconds since 1970.
   func storeTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError)
 
   /// Returns whether a token was ever made, even if it was removed since. The answer is never
   /// outdated: it includes each token whose creation has returned, in any process.
   func hasEverHadTokens() async throws(StoreError) -> Bool
 
-  /// Appends an entry about something that is not the store's.
+  /// Appends an entry about something outside of the store.
   func append(_ entry: AuditEntry) async throws(StoreError)
 
   /// Returns entries of the audit log, by their numbers.
   func audit(_ query: AuditQuery) async throws(StoreError) -> [AuditEntry]
 
-  /// Deletes entries and replaced secrets that ended before a moment. Returns how many entries.
+  /// Deletes the entries and replaced secrets that ended before a moment. Returns the number of
+  /// entries.
   func endAudit(before moment: Int64) async throws(StoreError) -> Int
 }
 
@@ -66,7 +67,7 @@ extension AccessStore {
     }
   }
 
-  /// Keeps a token of the server's administrators, who have no quota.
+  /// Stores a token of the server's administrators, without a quota.
   package func addToken(
     _ token: StoredToken, hash: [UInt8], by mark: AuditMark?
   ) async throws(StoreError) {

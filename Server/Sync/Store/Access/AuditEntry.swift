@@ -16,8 +16,8 @@ package enum AuditAction: String, Sendable, CaseIterable {
   case tokenRevoked = "token_revoked"
 }
 
-/// The principal that causes a change, and when. A store writes the audit entry of a change in the
-/// change's own transaction.
+/// The principal that causes a change, and the time. A store writes the audit entry in the same
+/// transaction as the change.
 package struct AuditMark: Sendable, Equatable {
   package let principal: Principal
   /// The wall clock, milliseconds since 1970.
@@ -47,7 +47,7 @@ extension StoredToken {
 
 /// One line of the audit log.
 package struct AuditEntry: Sendable, Equatable {
-  /// Its place in the log, from 1; given by the store.
+  /// The place in the log, from 1; assigned by the store.
   package var number: Int64
   /// Milliseconds since 1970.
   package var at: Int64
@@ -72,7 +72,7 @@ package struct AuditEntry: Sendable, Equatable {
   }
 }
 
-/// The part of the audit log to read, in its order.
+/// The part of the audit log to read, in the log's order.
 package struct AuditQuery: Sendable, Equatable {
   /// Entries of one answer at most.
   package static let countMax = 1_000

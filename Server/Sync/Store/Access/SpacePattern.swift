@@ -23,12 +23,12 @@ package struct SpacePattern: Sendable, Hashable, Comparable, CustomStringConvert
   /// The space, if it is only one.
   package var space: SpaceName? { isPrefix ? nil : SpaceName(text) }
 
-  // Names are ASCII, so that these bound them in every order by bytes.
+  // Names are ASCII, so these bound them in every order by bytes.
 
-  /// The least name that matches, or a text before it.
+  /// The least matching name, or a text before it.
   var first: String { isPrefix ? String(text.dropLast()) : text }
 
-  /// The greatest name that matches, or a text after it.
+  /// The greatest matching name, or a text after it.
   var last: String { isPrefix ? text.dropLast() + "\u{7F}" : text }
 
   private var isPrefix: Bool { text.utf8.last == UInt8(ascii: "*") }

@@ -1,7 +1,7 @@
 import FerryCryptography
 import FerryProtocol
 
-/// A permanent name of a token, which stays when its secret is replaced: 16 hexadecimal digits.
+/// A permanent name of a token, unchanged when the secret is replaced: 16 hexadecimal digits.
 package struct TokenID: Sendable, Hashable, Comparable, CustomStringConvertible {
   /// Bytes of ``text``.
   static let byteCount = 16
@@ -18,7 +18,7 @@ package struct TokenID: Sendable, Hashable, Comparable, CustomStringConvertible 
     self.text = text
   }
 
-  /// Creates the identifier of a token from the hash of its first secret.
+  /// Creates the identifier of a token from the hash of the first secret.
   package init(hash: [UInt8]) { text = Hexadecimal.text(hash.prefix(8)) }
 
   package static func < (left: TokenID, right: TokenID) -> Bool { left.text < right.text }
@@ -26,11 +26,11 @@ package struct TokenID: Sendable, Hashable, Comparable, CustomStringConvertible 
   package var description: String { text }
 }
 
-/// A token as it is kept. Its secret is kept apart, and only as a SHA-256.
+/// A token as stored. The secret is stored separately, and only as a SHA-256.
 package struct StoredToken: Sendable, Equatable {
-  /// Secrets that are valid at once; a rotation ends those that would end first.
+  /// Secrets valid at once; a rotation ends those with the earliest end.
   package static let secretsMax = 10
-  /// Tokens that are read at once, and the most of one answer.
+  /// Tokens read at once, and the most of one answer.
   package static let pageMax = 1_000
   /// Bytes of a name or an owner.
   package static let textBytesMax = 200
@@ -38,10 +38,10 @@ package struct StoredToken: Sendable, Equatable {
   package let id: TokenID
   /// For people; may be empty.
   package var name: String
-  /// The person or service that it was made for: tokens of one owner are one principal.
+  /// The person or service that uses the token: tokens of one owner are one principal.
   package var owner: String?
-  /// The account to which the token counts: that of the principal that made it. `nil` for a token
-  /// of the server's administrators, which counts for itself or for its owner.
+  /// The account that the token counts for: the creating principal's. `nil` for a token of the
+  /// server's administrators, which counts for itself or for its owner.
   package var account: Principal?
   package var grants: AccessGrants
   /// Milliseconds since 1970, as all times here.
@@ -99,10 +99,10 @@ package struct StoredToken: Sendable, Equatable {
   }
 }
 
-/// A token that was found by a secret's hash.
+/// A token found by the hash of a secret.
 package struct KnownToken: Sendable, Equatable {
   package let token: StoredToken
-  /// From then on this secret is refused: the token's own end, or that of a replaced secret.
+  /// End of this secret's validity: the end of the token, or of a replaced secret.
   package let validUntil: Int64?
 
   package init(_ token: StoredToken, secretExpiresAt: Int64? = nil) {

@@ -2,11 +2,11 @@ import FerryProtocol
 
 extension BatchMatcher {
   /// Hands over the matches of a plan's batch operations, found outside of this transaction, and
-  /// looks again at records that changed since. Throws ``BatchesToMatch`` if some are missing.
+  /// examines changed records again. Throws ``BatchesToMatch`` if some matches are missing.
   ///
   /// - Parameters:
   ///   - place: Returns the place of an operation in the history.
-  ///   - changed: Shows the states of records that changed after a place.
+  ///   - changed: Shows the states of records changed after a place.
   ///   - load: Loads the states of records into the context.
   func handOver(
     _ matches: BatchMatches, to context: inout IngestContext,
@@ -28,15 +28,15 @@ extension BatchMatcher {
 }
 
 extension IngestAttempt {
-  /// Attempts before the space counts as busy: its other writers are faster.
+  /// Attempts before the space counts as busy because of faster writers.
   private static let roundsMax = 8
 
   /// Repeats attempts at packets until the matches of their batch operations are known. Returns the
   /// head before the packets, and their results.
   ///
   /// - Parameters:
-  ///   - attempt: Applies the packets in one transaction, with the matches that are known.
-  ///   - slice: Shows a matcher one slice of the records that it asks for, outside of a transaction.
+  ///   - attempt: Applies the packets in one transaction, with the known matches.
+  ///   - slice: Shows a matcher one slice of the requested records, outside of a transaction.
   static func repeated(
     attempt: (BatchMatches) async throws(StoreError) -> IngestAttempt,
     slice: (SharedMatcher) async throws(StoreError) -> Void

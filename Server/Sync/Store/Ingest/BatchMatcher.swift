@@ -1,14 +1,14 @@
 import FerryPlatform
 import FerryProtocol
 
-/// A search for the stored records that the batch operations of a plan match; pure.
+/// A search for the stored records matched by the batch operations of a plan; pure.
 ///
-/// A store shows it the records that ``step`` asks for. It does so outside of the space's lock and
-/// a slice at a time, so that no writer waits for it. Each packet has a budget (SPEC.md §10). A
-/// packet that needs more is refused, and no more of it is evaluated. Each record that a packet
-/// looks at has a cost, and so has the evaluation of each predicate.
+/// A store shows it the records of ``step``, outside of the space's lock and a slice at a time. So
+/// no writer waits for it. Each packet has a budget (SPEC.md §10). A packet with greater needs is
+/// refused, and no more of it is evaluated. Each examined record has a cost, and so has the
+/// evaluation of each predicate.
 package struct BatchMatcher: Sendable, Equatable {
-  /// The records that a store shows next.
+  /// The records to show next.
   package enum Step: Sendable, Equatable {
     /// Records of a table in the order of their identifiers, after one of them.
     case page(table: Name, after: Name)
@@ -25,17 +25,17 @@ package struct BatchMatcher: Sendable, Equatable {
     let operation: SyncOperation
     let predicate: RecordPredicate
     let cost: Int
-    /// The only records that can match; `nil` if any can.
+    /// The only possible matches; `nil` if any record can match.
     let bound: Set<RecordKey>?
-    /// The packet, by its place among the plan's.
+    /// The packet, by position in the plan.
     let packet: Int
-    /// The packets that are applied together with it.
+    /// The packets applied together with it.
     let run: [IngestPlan.Source]
-    /// The records that match, with the bytes of their states.
+    /// The matching records, with the bytes of their states.
     var keys: [RecordKey: Int] = [:]
   }
 
-  /// The budget that the batches of one packet have used up together.
+  /// The budget used up by the batches of one packet together.
   private struct Tally: Sendable, Equatable {
     var records = 0
     var bytes = 0
@@ -43,7 +43,7 @@ package struct BatchMatcher: Sendable, Equatable {
     var fault: Fault?
   }
 
-  /// The cost of each record that a packet looks at: reading costs more than comparing.
+  /// The cost of each record examined by a packet: reading costs more than comparing.
   package static let recordCost = 8
   /// A slice ends behind this cost, or this many records: some 10 ms.
   private static let sliceCost = 250_000
@@ -54,7 +54,7 @@ package struct BatchMatcher: Sendable, Equatable {
   /// By the table: a batch's key has no record.
   private var searchesOfTable: [RecordKey: [Int]] = [:]
   private var tallies: [Tally] = []
-  /// Tables to walk over, and how far that is.
+  /// Tables to scan, and the progress.
   private var tables: [RecordKey] = []
   private var last: Name = ""
   /// Records to look up.
@@ -113,10 +113,10 @@ package struct BatchMatcher: Sendable, Equatable {
     spend((bound?.count ?? 0) * Self.recordCost, packet)
   }
 
-  /// Whether there is nothing to look for.
+  /// True if there is nothing to look for.
   var isEmpty: Bool { searches.isEmpty }
 
-  /// The batch operations that are looked for.
+  /// The batch operations with a search.
   var operations: [OperationID] { searches.map(\.operation.id) }
 
   // MARK: Showing records
@@ -128,15 +128,15 @@ package struct BatchMatcher: Sendable, Equatable {
     return .done
   }
 
-  /// Begins a slice of the records that ``step`` asks for.
+  /// Begins a slice of the records in ``step``.
   package mutating func beginSlice() { slice = (0, 0) }
 
-  /// Whether the rest of the step is to be shown in another slice.
+  /// True if the rest of the step is to be shown in another slice.
   package var isSliceFull: Bool {
     slice.cost >= Self.sliceCost || slice.records >= Self.sliceRecords
   }
 
-  /// Takes one record of a table as it is stored.
+  /// Examines one record of a table as stored.
   package mutating func match(
     _ key: RecordKey, _ state: UnsafeRawBufferPointer
   ) throws(MalformedMessage) {
@@ -166,7 +166,7 @@ package struct BatchMatcher: Sendable, Equatable {
     }
   }
 
-  /// Notes that the records of ``step`` were shown: all of them, or those up to this record.
+  /// Marks the records of ``step`` as shown: all of them, or those up to this record.
   package mutating func advance(to record: Name? = nil) {
     if !keys.isEmpty {
       keys.removeLast(min(keys.count, Self.keysPerStep))
@@ -179,7 +179,7 @@ package struct BatchMatcher: Sendable, Equatable {
     leaveOut()
   }
 
-  /// Leaves out the records that only refused packets look for.
+  /// Leaves out the records needed only by refused packets.
   private mutating func leaveOut() {
     if isOver(keys) { keys = [] }
     while let table = tables.last, isOver([table]) {
@@ -188,7 +188,7 @@ package struct BatchMatcher: Sendable, Equatable {
     }
   }
 
-  /// Takes a record that was changed after it may have been shown.
+  /// Examines a record changed after it may have been shown.
   mutating func revise(
     _ key: RecordKey, _ state: UnsafeRawBufferPointer
   ) throws(MalformedMessage) {
@@ -240,7 +240,7 @@ package struct BatchMatcher: Sendable, Equatable {
     return matches
   }
 
-  /// Takes matches that were found before; returns `false` if some are missing.
+  /// Adopts earlier matches; returns `false` if some are missing.
   mutating func adopt(_ matches: BatchMatches) -> Bool {
     for index in searches.indices {
       guard let found = matches.found[searches[index].operation.id] else { return false }
@@ -289,7 +289,7 @@ package struct BatchMatcher: Sendable, Equatable {
 }
 
 extension Refusal {
-  /// Creates a batch whose packet has used up the budget of its predicates.
+  /// Creates the refusal of a batch in a packet that has used up the budget for predicates.
   init(tooExpensive operation: SyncOperation) {
     self.init(
       operation, .batchTooExpensive,

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// The matches of batch operations, found outside of the transaction that applies them.
+/// The matches of batch operations, found before the transaction with those operations.
 package struct BatchMatches: Sendable, Equatable {
   struct Found: Sendable, Equatable {
     /// With the bytes of their states.
@@ -9,18 +9,18 @@ package struct BatchMatches: Sendable, Equatable {
     var fault: BatchMatcher.Fault?
   }
 
-  /// Records that were changed since have to be looked at again; `nil` when nothing was found yet.
+  /// The origin of the matches: later changes need another look. `nil` without matches.
   package private(set) var origin: HistoryOrigin?
   var found: [OperationID: Found] = [:]
 
   package init(since origin: HistoryOrigin? = nil) { self.origin = origin }
 
-  /// The records that match, each as often as batches match it.
+  /// The matching records, each once for every batch that matches it.
   var count: Int { found.values.reduce(0) { $0 + $1.keys.count } }
 
   /// Returns the matches that still count in the space as it is now.
   ///
-  /// - Parameter place: The place of ``origin``'s newest operation in the space's history.
+  /// - Parameter place: The place of the newest operation in ``origin`` within the space's history.
   func kept(in space: SpaceState, place: HistoryPlace?) -> BatchMatches {
     origin?.leads(to: space, place: place) == true ? self : BatchMatches()
   }
@@ -36,8 +36,8 @@ package struct BatchMatches: Sendable, Equatable {
   }
 }
 
-/// A place in a history that was read outside of a transaction. A store that lost commits meanwhile
-/// has another history behind the same number.
+/// A place in a history, read outside of a transaction. A store that lost commits meanwhile has
+/// another history behind the same number.
 package struct HistoryOrigin: Sendable, Equatable {
   package let head: SequenceNumber
   /// The operation at ``head``; `nil` in an empty space.
@@ -57,17 +57,16 @@ package struct HistoryOrigin: Sendable, Equatable {
   }
 }
 
-/// An error: a transaction cannot go on until the matches of its batches have been found, outside
-/// of it.
+/// An error: a transaction cannot go on before the matches of all batches are found, outside of it.
 package struct BatchesToMatch: Error {
   package let matcher: BatchMatcher
   /// The space as the transaction saw it.
   package let origin: HistoryOrigin
-  /// The earlier matches that still count.
+  /// The earlier matches, as far as they still count.
   package let kept: BatchMatches
 }
 
-/// A matcher that the slices of its work share, one after the other.
+/// A matcher for slices that run one after the other.
 package final class SharedMatcher: Sendable {
   private let matcher: Mutex<BatchMatcher>
 
@@ -95,7 +94,7 @@ package enum IngestAttempt: Sendable {
 }
 
 extension IngestContext {
-  /// Leaves out matches that are gone.
+  /// Leaves out missing matches.
   package mutating func dropAbsentMatches() {
     matches = matches.mapValues { keys in
       keys.filter { records[$0] != nil || recordBytes[$0] != nil }

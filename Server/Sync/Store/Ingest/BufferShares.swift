@@ -1,12 +1,13 @@
 import FerryProtocol
 
-/// How much each principal, and all of them, have buffered in a space, of all devices, while a plan is
-/// made.
+/// The buffered use of each principal, and of all of them, in a space, of all devices, while a plan
+/// is made.
 struct BufferShares {
   private let quotas: Quotas
   private var ledger: UsageLedger
 
-  /// - Parameter plan: The plan so far: its devices have owners, and the packets that go are known.
+  /// - Parameter plan: The plan so far: its devices have owners, and the packets to apply are
+  ///   known.
   init(_ context: IngestContext, _ plan: IngestPlan) {
     quotas = context.quotas
     ledger = UsageLedger(context)

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// The holders of unique keys while a batch is applied. The keys that a transaction frees and takes
-/// are judged at its end, so that two records may swap their values.
+/// The holders of unique keys while a batch is applied. Freed and claimed keys are judged at the
+/// end of a transaction, so two records may swap their values.
 struct ClaimLedger {
   /// The changes of a transaction to one record of a table with unique keys.
   fileprivate struct Entry {
@@ -9,16 +9,16 @@ struct ClaimLedger {
     let unique: [[Name]]
     let before: [UniqueClaim]
     var operations: [SyncOperation]
-    /// The keys of its present state, if that has left the memory.
+    /// The keys of the present state, after it has left the memory.
     var after: [UniqueClaim]?
   }
 
   private let schema: SpaceSchema?
-  /// The holders as the store has them; a key that was not looked up is absent.
+  /// The holders in the store; a key without a look-up is absent.
   private let stored: [UniqueClaim: Name?]
   /// The holders as the batch has left them.
   private var changed: [UniqueClaim: Name?] = [:]
-  /// The current transaction, in the order in which it touched its records.
+  /// The current transaction, in the order of the touched records.
   private var entries: [Entry] = []
   private var places: [RecordKey: Int] = [:]
   /// Keys to look up before anything is judged.
@@ -40,12 +40,12 @@ struct ClaimLedger {
     }
   }
 
-  /// Whether the table has unique keys.
+  /// Returns `true` if the table has unique keys.
   func concerns(_ table: Name) -> Bool { !unique(in: table).isEmpty }
 
   private func unique(in table: Name) -> [[Name]] { schema?.tables[table]?.unique ?? [] }
 
-  /// Notes an operation that is about to change a record that looks like `before`.
+  /// Records an operation on a record in the state `before`.
   mutating func record(_ operation: SyncOperation, before: RecordState) {
     let unique = unique(in: operation.key.table)
     if unique.isEmpty { return }
@@ -62,14 +62,14 @@ struct ClaimLedger {
         before: before.claims(in: operation.key.table, unique), operations: [operation]))
   }
 
-  /// Records the keys of a state that leaves the memory.
+  /// Records the keys of a state before it leaves the memory.
   mutating func record(_ state: RecordState, of key: RecordKey) {
     guard let place = places[key] else { return }
     entries[place].after = state.claims(in: key.table, entries[place].unique)
   }
 
-  /// Ends a transaction: frees and takes the keys of its records' present values. Returns the
-  /// operations that took a key of another record, in the order of their records.
+  /// Ends a transaction: frees and claims the keys of the records' present values. Returns the
+  /// operations that claimed a key of another record, in the order of their records.
   mutating func finish(_ state: (RecordKey) -> RecordState?) -> [Refusal] {
     if entries.isEmpty { return [] }
     let after = entries.map { entry in
@@ -108,7 +108,7 @@ struct ClaimLedger {
 }
 
 extension ClaimLedger.Entry {
-  /// Refuses the operation that wrote the key last.
+  /// Refuses the last operation that wrote the key.
   fileprivate func refusal(of claim: UniqueClaim, to holder: Name) -> Refusal? {
     let key = unique.first { UniqueClaim.stored(columns: $0) == claim.columns } ?? []
     let writer =
@@ -123,8 +123,8 @@ extension ClaimLedger.Entry {
 }
 
 extension SyncOperation {
-  /// Whether it may change the values of a record's unique keys. An update of other columns does not, and its
-  /// record may be large.
+  /// Returns `true` if it can change the values of a record's unique keys. An update of other
+  /// columns does not, and the record may be large.
   package func mayChange(_ unique: [[Name]]) -> Bool {
     guard kind == .update, batch == nil else { return true }
     return columns.contains { column in unique.contains { $0.contains(column.name) } }
@@ -132,9 +132,8 @@ extension SyncOperation {
 }
 
 extension IngestContext {
-  /// Returns the keys that the packets will probably claim and that are not looked up yet. So one
-  /// look-up is enough for most batches. Keys that conflicts decide otherwise are found when the
-  /// packets are applied.
+  /// Returns keys without a look-up that the packets will probably claim. So one look-up is enough
+  /// for most batches. Keys decided otherwise by conflicts are found when the packets are applied.
   func claimsToLookUp(for packets: [Packet]) -> [UniqueClaim] {
     guard let schema, schema.tables.contains(where: { !$0.value.unique.isEmpty }) else { return [] }
     var wanted = Set<UniqueClaim>()

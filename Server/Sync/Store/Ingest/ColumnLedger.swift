@@ -2,8 +2,8 @@ import FerryProtocol
 
 /// The columns of a space's tables while a batch is applied: their number is limited (SPEC.md §10).
 ///
-/// Columns that the space's schema names do not count: an admin has named them, and a member who
-/// fills a table with columns hinders none of them.
+/// Columns in the space's schema do not count: an admin has named them, and a member who fills a
+/// table with columns hinders none of them.
 struct ColumnLedger {
   private let limit: Int
   private let schema: SpaceSchema?
@@ -20,7 +20,7 @@ struct ColumnLedger {
 
   /// Adds the columns of an operation. Returns the refusal if the table has no room for one more.
   ///
-  /// - Parameter batch: For a batch's effect: the operation that the refusal names.
+  /// - Parameter batch: For a batch's effect: the operation to name in the refusal.
   mutating func add(_ operation: SyncOperation, for batch: OperationID? = nil) -> Refusal? {
     if tables.isEmpty || operation.kind == .delete { return nil }
     let table = operation.key.table
@@ -43,7 +43,7 @@ struct ColumnLedger {
   }
 }
 
-/// Columns that a batch writes, and that its table had not before.
+/// New columns of a table, written by a batch.
 package struct NewColumns: Sendable, Equatable {
   var names: Set<Name>
   /// The columns of the table that count.
@@ -65,7 +65,7 @@ extension TableRules {
 }
 
 extension [Packet] {
-  /// The columns that these packets write, by their tables.
+  /// The columns written by these packets, by table.
   var writtenColumns: [Name: Set<Name>] {
     var tables: [Name: Set<Name>] = [:]
     for packet in self {

@@ -2,9 +2,9 @@ import FerryCryptography
 import FerryProtocol
 
 extension Ingest {
-  /// Applies a batch: one entry of the history for itself, and one for each record that matches at
-  /// this place in the order. Each effect has the batch's stamp and its own sequence. It is merged
-  /// as an update or delete of that record would be.
+  /// Applies a batch: one entry of the history for itself, and one for each matching record at this
+  /// place in the order. Each effect has the batch's stamp and a separate sequence. It merges like
+  /// an update or delete of the record.
   mutating func expand(
     _ operation: SyncOperation, _ batch: Batch, of device: DeviceID
   ) throws {
@@ -33,13 +33,13 @@ extension Ingest {
       key: operation.key,
       kind: .batch, time: effect.time, base: operation.base, data: operation.encodedBatch(batch),
       times: nil, outcome: outcome.encoded())
-    // A slice of its effects may be written already.
+    // Some of the effects may be written already.
     effects.operations.insert(row, at: min(place, effects.operations.count))
   }
 
-  /// Returns the living records that match now, in the order of their bytes. It considers the
-  /// stored records and the changes of earlier operations. It returns `nil` if that costs more than
-  /// the rest of the packet's budget, since it is evaluated under the space's lock.
+  /// Returns the living records that match now, in the order of their bytes. Considers the stored
+  /// records and the changes of earlier operations. Returns `nil` if the cost exceeds the rest of
+  /// the packet's budget: the evaluation runs under the space's lock.
   private mutating func matches(
     of operation: SyncOperation, _ batch: Batch
   ) throws -> [RecordKey]? {
@@ -59,8 +59,8 @@ extension Ingest {
 
 extension OperationID {
   /// Creates the id of a batch's effect on one record: the same each time the batch is applied at
-  /// this place. A batch that a copied device sends again after the history was pruned has another
-  /// place, and other effects. It is a UUID of version 8 (RFC 9562 §5.8), which no device's
+  /// this place. A batch repeated by a copied device after the history was pruned has another
+  /// place, and other effects. The id is a UUID of version 8 (RFC 9562 §5.8), which no device's
   /// operation has. It contains the batch's time, then bits of the SHA-256 of the batch's id, its
   /// place and the effect's number.
   init(ofEffect ordinal: Int, of batch: OperationID, at sequence: SequenceNumber) {

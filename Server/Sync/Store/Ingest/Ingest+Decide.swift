@@ -1,29 +1,29 @@
 import FerryProtocol
 
-/// Data that the rules lack to decide about a batch.
+/// Data missing for a decision about a batch.
 package enum IngestNeed: Sendable, Equatable {
   /// Bodies of buffered packets, with the entries of the history and the records for their
   /// operations.
   case bodies([BufferedKey])
-  /// The records that hold these unique keys, if any does.
+  /// The holders of these unique keys, if any.
   case holders([UniqueClaim])
-  /// The stored records that the matcher asks for, shown one by one; then it finishes.
+  /// The stored records for the matcher, shown one by one; then it finishes.
   case matches(BatchMatcher)
-  /// No data: the decision begins from the start, without a packet that is refused or with keys that
-  /// were looked up.
+  /// No data: the decision starts from scratch, without a refused packet or with more keys looked
+  /// up.
   case nothing
 }
 
 extension Ingest {
   /// Plans a batch and merges it. If a packet holds operations that can never be applied, the whole
-  /// batch begins again without that packet, so that nothing of it remains. Each time one more
+  /// batch starts from scratch without this packet, so nothing of it remains. Each time one more
   /// packet or run of packets is left out.
   ///
   /// - Parameters:
   ///   - start: The results of an attempt that was rolled back.
-  ///   - slices: Loads and writes states of a context that is sliced. Then `IngestRestart` may be
-  ///     thrown: roll back, and decide again from it.
-  ///   - load: Loads the data that the rules need into the context.
+  ///   - slices: Loads and writes states of a sliced context. Then `IngestRestart` may be thrown:
+  ///     roll back, and decide again from it.
+  ///   - load: Loads missing data into the context.
   static func decide(
     _ packets: [IncomingPacket], in context: inout IngestContext,
     from start: IngestRestart = IngestRestart(), slices: (any IngestSlices)? = nil,
@@ -39,7 +39,7 @@ extension Ingest {
       }
       let matcher = BatchMatcher(plan, of: packets, in: context)
       if !matcher.isEmpty {
-        // Operations that can never be applied are known before anything is evaluated.
+        // Operations that can never be applied are known before any evaluation.
         let refused = refusedUnmatched(plan, packets, in: context)
         if refused.isEmpty {
           try load(.matches(matcher), &context)
@@ -66,7 +66,7 @@ extension Ingest {
 }
 
 extension Ingest {
-  /// Returns the runs with batches that hold operations which can never be applied, independent of
+  /// Returns the runs with batches and with operations that can never be applied, independent of
   /// the stored data.
   private static func refusedUnmatched(
     _ plan: IngestPlan, _ packets: [IncomingPacket], in context: IngestContext

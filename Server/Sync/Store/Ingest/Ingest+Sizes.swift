@@ -2,7 +2,7 @@ import FerryProtocol
 
 /// A record's size before a packet changes it.
 struct RecordMeasure: Equatable {
-  /// The bytes of its state as it is stored, hidden columns included.
+  /// The bytes of the stored state, hidden columns included.
   var bytes = 0
   var columns = 0
   var isAlive = false
@@ -16,8 +16,8 @@ struct RecordMeasure: Equatable {
     isAlive = state.isAlive
   }
 
-  /// Returns the reason if a record is too large now; `nil` if it may be so large. One that was too
-  /// large before may become smaller.
+  /// Returns the reason if a record is too large now; `nil` if the size is permitted. A record that
+  /// was too large before may become smaller.
   func excess(over before: RecordMeasure, _ limits: Limits) -> String? {
     if columns > limits.recordColumns, columns > before.columns {
       return "the record would have \(columns) columns; \(limits.recordColumns) are allowed"
@@ -28,13 +28,13 @@ struct RecordMeasure: Equatable {
     return nil
   }
 
-  /// The bytes that count for quotas: none while the record is deleted.
+  /// The bytes counted for quotas: none while the record is deleted.
   var livingBytes: Int64 { isAlive ? Int64(bytes) : 0 }
 }
 
 // The sizes of records, and their writers' use of the space.
 extension Ingest {
-  /// The approximate bytes of each row of the history besides its values.
+  /// The approximate bytes of each row of the history besides the values.
   private static let rowBytes: Int64 = 256
 
   /// Remembers which operation of the packet wrote most to a record.
@@ -43,7 +43,7 @@ extension Ingest {
     records[index].writer = (operation, bytes)
   }
 
-  /// Ends a packet: measures the records that it touched, and charges its sender.
+  /// Ends a packet: measures the touched records, and charges the sender.
   mutating func finish(_ owner: Principal) {
     var (bytes, count) = (Int64(0), Int64(0))
     for index in touched {
@@ -68,7 +68,7 @@ extension Ingest {
     written = 0
   }
 
-  /// Returns a record's present size. Encodes its state, unless that is done.
+  /// Returns a record's present size. Encodes the state unless already encoded.
   mutating func measure(_ index: Int) -> RecordMeasure {
     if let evicted = records[index].evicted { return evicted }
     let stored = records[index].stored ?? records[index].state.stored()
@@ -76,7 +76,7 @@ extension Ingest {
     return RecordMeasure(records[index].state, bytes: stored.count)
   }
 
-  /// Adds the rows of the history and the notices that are not counted yet to the current packet's.
+  /// Adds uncounted rows of the history and notices to the current packet's.
   mutating func countWritten() {
     for index in counted.operations..<effects.operations.count {
       written += Self.rowBytes + effects.operations[index].byteCount
@@ -89,12 +89,12 @@ extension Ingest {
 
   // MARK: Devices and buffered packets
 
-  /// Returns the principal that uses a device of the batch.
+  /// Returns the principal of a device of the batch.
   func owner(of device: DeviceID) -> Principal {
     effects.owners[device] ?? context.owners[device] ?? .anonymous
   }
 
-  /// Counts the devices that the batch brings, and the packets that it buffers or releases.
+  /// Counts the devices of the batch, and the buffered or released packets.
   mutating func countDevices() {
     usage.move(effects.owners, in: context)
     for key in effects.unbuffered {
@@ -108,14 +108,14 @@ extension Ingest {
 }
 
 extension SyncOperation {
-  /// The bytes of its columns' names and values.
+  /// The bytes of the names and values of all columns.
   var columnBytes: Int {
     columns.reduce(0) { $0 + $1.name.utf8.count + $1.value.byteCount }
   }
 }
 
 extension IngestEffects.OperationRow {
-  /// The bytes of its texts and the rest besides numbers, wherever they are kept.
+  /// The bytes of all texts and the rest besides numbers, wherever they are stored.
   fileprivate var byteCount: Int64 {
     Int64(
       (data?.count ?? 0) + omittedBytes + (times?.count ?? 0) + (outcome?.count ?? 0)

@@ -1,21 +1,21 @@
 import FerryProtocol
 
-/// A store's part in a batch whose records do not fit into memory together: it loads the states and
+/// A store's part in a batch whose records do not fit into memory together. It loads the states and
 /// writes the rows of one slice after the other, in the batch's transaction.
 package protocol IngestSlices {
-  /// Returns the states of records as the transaction has them, with their bytes as they are stored.
-  /// A record that does not exist is absent.
+  /// Returns the states of records as seen by the transaction, with their stored bytes. A missing
+  /// record is absent.
   func load(_ keys: [RecordKey]) throws -> [RecordKey: (state: RecordState, bytes: Int)]
 
   /// Writes the operations, records and notices of a slice.
   func save(_ slice: IngestEffects) throws
 }
 
-/// The states of a sliced batch that are in memory.
+/// The states of a sliced batch in memory.
 struct WorkingStates {
   fileprivate let slices: any IngestSlices
   private let room: Int
-  /// States that are loaded ahead of their operations.
+  /// States loaded ahead of their operations.
   fileprivate var loaded: [RecordKey: (state: RecordState, bytes: Int)] = [:]
   /// The places of touched records with a state in memory.
   fileprivate var places: [Int] = []
@@ -23,7 +23,7 @@ struct WorkingStates {
   fileprivate var bytes = 0
   /// The records of the following operations, the next one last.
   private var expected: [RecordKey] = []
-  /// Whether a slice is written already.
+  /// True if a slice is written already.
   fileprivate(set) var hasSaved = false
 
   init(_ slices: any IngestSlices, room: Int) {
@@ -36,13 +36,13 @@ struct WorkingStates {
   /// Adds the place of a touched record.
   mutating func add(_ place: Int) { places.append(place) }
 
-  /// Whether another state needs the memory of those that are here.
+  /// True if another state needs the memory of the states loaded before.
   fileprivate func lacksRoom(for size: Int) -> Bool { bytes > 0 && bytes + size > room }
 
   /// Loads the state of a record, and of following ones if there is room.
   ///
-  /// - Parameter size: Returns the bytes of a state that is not in memory; `nil` for a record without
-  ///   one.
+  /// - Parameter size: Returns the bytes of a state that is not in memory; `nil` for a record
+  ///   without one.
   fileprivate mutating func load(_ key: RecordKey, size: (RecordKey) -> Int?) throws {
     var (keys, sum) = ([key], bytes + (size(key) ?? 0))
     var wanted: Set = [key]
@@ -61,7 +61,7 @@ struct WorkingStates {
   }
 }
 
-// States that leave the memory and come back.
+// States that leave the memory and return.
 extension Ingest {
   /// Returns the state of a record as it was before this batch; `nil` if it does not exist.
   mutating func existing(_ key: RecordKey) throws -> RecordState? {
@@ -70,7 +70,7 @@ extension Ingest {
     return try fetch(key)
   }
 
-  /// Brings the state of a touched record back into memory, if it is not there.
+  /// Restores the state of a touched record into memory, if missing.
   mutating func restore(_ index: Int) throws {
     guard records[index].evicted != nil else { return }
     let state = try fetch(records[index].key) ?? RecordState()
@@ -94,7 +94,7 @@ extension Ingest {
 
   /// Returns the bytes of a record's state that is not in memory.
   private func size(of key: RecordKey) -> Int? {
-    // The place of a record that is being touched is known before its state.
+    // The place of a touched record is known before the state.
     guard let index = recordIndex[key], index < records.count else {
       return context.recordBytes[key]
     }

@@ -23,9 +23,9 @@ package struct Ingest {
   var usage: UsageLedger
   /// The refusals of the current run.
   var refusals: [Refusal] = []
-  /// Indexes in ``records`` of the records that the current packet has touched.
+  /// Indexes in ``records`` of the records touched by the current packet.
   var touched: [Int] = []
-  /// Rows of ``effects`` that count as written already, and bytes that the current packet has written.
+  /// Rows of ``effects`` already counted as written, and bytes written by the current packet.
   var counted = (operations: 0, notices: 0)
   var written = Int64(0)
   /// The cost of evaluating the current packet's batches so far.
@@ -38,20 +38,20 @@ package struct Ingest {
   struct TouchedRecord {
     let key: RecordKey
     var state: RecordState
-    /// Whether the store has no row of it yet.
+    /// True if the store has no row of it yet.
     var isNew: Bool
     /// As it was before the packet under way.
     var measure: RecordMeasure
     /// The last packet that touched it.
     var packet: Int
-    /// Its size when it left the memory; `nil` while ``state`` is the present one.
+    /// The size when it left the memory; `nil` while ``state`` is the present one.
     var evicted: RecordMeasure?
-    /// Whether ``state`` differs from the store's row.
+    /// True if ``state`` differs from the store's row.
     var isChanged = true
-    /// The packet's operation that wrote most to it, which a refusal names; `nil` while it only
-    /// deletes.
+    /// The packet's operation with the most bytes written to it, named by a refusal; `nil` while
+    /// the packet only deletes.
     var writer: (operation: OperationID, bytes: Int)?
-    /// Its stored form; `nil` while it changes.
+    /// The stored form; `nil` while it changes.
     var stored: [UInt8]?
   }
 
@@ -62,10 +62,10 @@ package struct Ingest {
     IngestPlanner(context, packets).planned()
   }
 
-  /// Merges the operations of a plan that lacks nothing. Call ``decide(_:in:from:slices:load:)``,
-  /// which plans again if these effects require it.
+  /// Merges the operations of a complete plan. Call ``decide(_:in:from:slices:load:)``, which plans
+  /// again if these effects require it.
   ///
-  /// - Parameter slices: Loads and writes states of a context that is sliced.
+  /// - Parameter slices: Loads and writes states of a sliced context.
   package static func apply(
     _ plan: IngestPlan, to packets: [IncomingPacket], in context: IngestContext,
     slices: (any IngestSlices)? = nil
@@ -145,7 +145,7 @@ package struct Ingest {
     let count = effects.space.head - before.head
     effects.chains[packet.device]?.operations += count
     var receipt = receipt(for: packet, tail, count > 0 ? .applied : .duplicate)
-    // If all of it is new and without a gap, its author can lead the cursor over it.
+    // If all of it is new and without a gap, the author can lead the cursor over it.
     if count > 0, receipt.sequences == before.head + 1...effects.space.head {
       (receipt.historyHashBefore, receipt.historyHash) = (
         before.historyHash, effects.space.historyHash
@@ -171,7 +171,7 @@ package struct Ingest {
     run.sources.first.flatMap { packet($0) }.map { owner(of: $0.device) } ?? .anonymous
   }
 
-  /// Takes from the packet's budget for records that it has touched; `false` if that is not enough.
+  /// Spends the packet's budget on touched records; returns `false` if not enough is left.
   mutating func spend(_ cost: Int, times: Int) -> Bool {
     let (product, overflows) = cost.multipliedReportingOverflow(by: times)
     spent = overflows ? .max : min(product, .max - spent) + spent
@@ -192,7 +192,7 @@ package struct Ingest {
     }
   }
 
-  /// Refuses the whole run if one of its operations violates a rule.
+  /// Refuses the whole run if one of the operations violates a rule.
   private mutating func judge(_ run: IngestPlan.Run, of owner: Principal) {
     refusals += claims.finish { key in recordIndex[key].map { records[$0].state } }
     let refused: Problem? =
@@ -204,7 +204,7 @@ package struct Ingest {
     for source in run.sources { effects.refused[source] = problem }
   }
 
-  /// - Parameter batch: For a batch's effect: the operation that refusals name.
+  /// - Parameter batch: For a batch's effect: the operation to name in refusals.
   mutating func apply(
     _ operation: SyncOperation, of device: DeviceID, for batch: OperationID? = nil
   ) throws {
@@ -215,7 +215,7 @@ package struct Ingest {
     if claims.concerns(operation.key.table) {
       claims.record(operation.named(batch), before: records[index].state)
     }
-    // The state of a record that an insert creates has the columns of that insert, and no others.
+    // A record created by an insert has exactly the columns of this insert.
     let creates = isFirst && operation.kind == .insert && operation.isPlain
     let created = isFirst ? nil : records[index].state.soleInsert
     let former = created == nil ? [] : records[index].state.columns
@@ -235,7 +235,7 @@ package struct Ingest {
     let historyHash = effects.space.historyHash
     known[operation.id] = KnownOperation(
       sequence: sequence, device: device, outcome: quotable(outcome), historyHash: historyHash)
-    // An operation that changes nothing leaves the columns to the next one.
+    // An operation without any change leaves the columns to the next one.
     let formerColumns =
       created != nil && records[index].state.soleInsert != created
       ? former.encodedColumns() : nil
@@ -258,7 +258,7 @@ package struct Ingest {
       time, until: HybridTimestamp(milliseconds: overflows ? .max : limit))
   }
 
-  /// Returns an outcome for the answer, without lost values that no answer has room for.
+  /// Returns an outcome for the answer, without lost values too large for any answer.
   private mutating func quotable(_ outcome: Outcome) -> Outcome {
     if outcome.conflicts.isEmpty { return outcome }
     let bytes = outcome.conflicts.reduce(0) { $0 + $1.lost.byteCount }
@@ -271,7 +271,7 @@ package struct Ingest {
       omitted: outcome.conflicts.count)
   }
 
-  /// Returns the record's place, and whether it has no state yet. Its state is in memory then.
+  /// Returns the record's place, and `true` if it has no state yet. The state is in memory then.
   private mutating func touch(_ key: RecordKey) throws -> (Int, isFirst: Bool) {
     let next = records.count
     let index = recordIndex.place(of: key, orNew: next)
@@ -320,7 +320,7 @@ package struct Ingest {
     }
   }
 
-  /// Returns the receipt of a packet, from its operations' entries in the history.
+  /// Returns the receipt of a packet, from the history entries of the operations.
   private func receipt(
     for packet: Packet, _ tail: OperationID, _ status: PacketReceipt.Status
   ) -> PacketReceipt {
@@ -330,7 +330,7 @@ package struct Ingest {
     var isContiguous = true
     for operation in packet.operations {
       guard let known = known[operation.id] else {
-        // Pruned: its outcome is not known any more. Its author takes the present values.
+        // Pruned: the outcome is lost. The author takes the present values.
         outcomes.append(Outcome(isOverruled: true))
         isContiguous = false
         continue
@@ -360,8 +360,7 @@ package struct Ingest {
 }
 
 extension Ingest.TouchedRecord {
-  /// Whether its present state is written: the state of an absent record that contains nothing leaves
-  /// no row.
+  /// True if the present state is written: the empty state of an absent record has no row.
   var hasRow: Bool { isChanged && evicted == nil && !(isNew && state.isEmpty) }
 }
 
@@ -375,7 +374,7 @@ extension IngestEffects.RecordRow {
 }
 
 extension Dictionary<RecordKey, Int> {
-  /// Returns the place of a key; one that has none gets `next`.
+  /// Returns the place of a key; a new key gets `next`.
   fileprivate mutating func place(of key: RecordKey, orNew next: Int) -> Int {
     func read(_ place: inout Int) -> Int { place }
     return read(&self[key, default: next])
@@ -383,7 +382,7 @@ extension Dictionary<RecordKey, Int> {
 }
 
 extension SyncOperation {
-  /// Whether its columns are just written.
+  /// True if the columns are just written.
   fileprivate var isPlain: Bool {
     hasOneTime && increments.isEmpty && originals.isEmpty
   }

@@ -1,12 +1,13 @@
 extension IngestContext {
-  /// Returns whether a decision that was made with this context holds in a later transaction, which
-  /// has loaded the frame of `later` for the same packets: nothing of the space has changed meanwhile.
+  /// Returns `true` if a decision made with this context holds in a later transaction. That
+  /// transaction has loaded the frame of `later` for the same packets. Nothing of the space has
+  /// changed meanwhile.
   ///
-  /// Records and the history need no comparison. They change only together with the head. Tombstones
-  /// and operations that are pruned meanwhile could be pruned after the decision as well.
+  /// Records and the history need no comparison: they change only together with the head.
+  /// Tombstones and operations pruned meanwhile could be pruned after the decision as well.
   func isBasis(in later: IngestContext) -> Bool {
     var space = space
-    // The name of a timeline that is about to begin is random.
+    // The name of the next timeline is random.
     if space.nextTimeline != nil, later.space.nextTimeline != nil {
       space.nextTimeline = later.space.nextTimeline
     }

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Everything of one space that the rules need for one batch of packets, loaded under the space's
+/// Everything of one space needed by the rules for one batch of packets, loaded under the space's
 /// lock.
 package struct IngestContext: Sendable {
   package var space: SpaceState
@@ -8,9 +8,9 @@ package struct IngestContext: Sendable {
   package var now: Int64
   package var limits: Limits
   package var quotas: Quotas
-  /// Whether a token was ever made; loaded if a packet needs an open server.
+  /// True if a token was ever made; loaded if a packet needs an open server.
   package var hasHadTokens = false
-  /// The principals that use the batch's devices; a device without a user is absent.
+  /// The principals of the batch's devices; a device without a user is absent.
   package var owners: [DeviceID: Principal] = [:]
   /// The use of the space by the accounts of the batch's senders, and by ``Principal/anonymous``.
   package var usage: [Principal: Usage] = [:]
@@ -18,37 +18,36 @@ package struct IngestContext: Sendable {
   package var total = Usage()
   /// The chains of the batch's devices; a new device has none.
   package var chains: [DeviceID: DeviceChain] = [:]
-  /// Packets of the batch's devices that wait.
+  /// Waiting packets of the batch's devices.
   package var buffered: [BufferedPacket] = []
-  /// Bodies of the buffered packets that a plan has asked for.
+  /// Bodies of buffered packets, as requested by a plan.
   package var bodies: [BufferedKey: Packet] = [:]
-  /// The requested operations that are in the space's history.
+  /// The requested operations, if in the space's history.
   package var known: [OperationID: KnownOperation] = [:]
   /// The ends of the timelines of cursors before the retention horizon: `.max` for a timeline that
-  /// goes on. Timelines that the space does not know are absent.
+  /// goes on. Timelines unknown in the space are absent.
   package var timelineEnds: [Timeline: SequenceNumber] = [:]
-  /// The records that the batch's operations touch, if they exist.
+  /// The records touched by the batch's operations, if they exist.
   package var records: [RecordKey: RecordState] = [:]
   /// Bytes of the states of all touched records, as they are stored.
   package var recordBytes: [RecordKey: Int] = [:]
   /// The memory for states.
   package var room: IngestRoom
-  /// Whether all states together need more than ``room``. Then ``records`` is empty, and slices of
+  /// True if all states together need more than ``room``. Then ``records`` is empty, and slices of
   /// them are loaded one after the other; see ``IngestSlices``.
   package internal(set) var isSliced = false
-  /// The tables of the space that have records; loaded if the batch writes to others.
+  /// The tables of the space with records; loaded if the batch writes to others.
   package var tables: Set<Name>?
-  /// The columns that the batch writes and that their tables lack.
+  /// The columns written by the batch that their tables lack.
   package var newColumns: [Name: NewColumns] = [:]
   /// The schema of the space; `nil` if it has none.
   package var schema: SpaceSchema?
-  /// The record that holds each unique key, `nil` if none does; a key that was not asked for is
-  /// absent.
+  /// The record with each unique key, `nil` if there is none; a key without a look-up is absent.
   package var holders: [UniqueClaim: Name?] = [:]
-  /// Packets that hold operations which can never be applied: they stay out of the plan.
+  /// Packets with operations that can never be applied: they stay out of the plan.
   package var refused: [IngestPlan.Source: Problem] = [:]
-  /// For each batch operation that a plan applies: the records that matched as they were stored.
-  /// Their states are in ``records``.
+  /// For each batch operation applied by a plan: the matching records, as stored. Their states are
+  /// in ``records``.
   package var matches: [OperationID: [RecordKey]] = [:]
 
   package init(
@@ -75,16 +74,15 @@ package struct SpaceState: Sendable, Equatable {
   /// The space's hybrid clock: at or past every stamp in the space, independent of the servers'
   /// wall clocks.
   package private(set) var clock: HybridTimestamp
-  /// The version of its schema; 0 if it has none.
+  /// The version of the schema; 0 without a schema.
   package var schemaVersion: Int64
-  /// The oldest protocol that its schema admits.
+  /// The oldest protocol admitted by the schema.
   package var minimumProtocol: Int
   /// Operations before this one may be gone from the history.
   package var retentionHorizon: SequenceNumber
-  /// The timeline that the history is on; `nil` if none was begun yet.
+  /// The timeline of the history; `nil` before the first one.
   package var timeline: Timeline?
-  /// The timeline that begins with the next operation; `nil` if this run of the server has begun
-  /// one.
+  /// The timeline to begin with the next operation; `nil` if this run of the server has begun one.
   package var nextTimeline: Timeline?
   /// The place behind which ``timeline`` begins. `nil` unless it is new.
   package private(set) var timelineStart: SequenceNumber?
@@ -106,12 +104,12 @@ package struct SpaceState: Sendable, Equatable {
     self.timeline = timeline
   }
 
-  /// Returns the time under which an operation enters the space. A time that is ahead of `limit`
-  /// and of the clock becomes the clock's next reading. So it never goes below a stamp in the
-  /// space: a write stays later than all that its author has seen. It never becomes later than it
-  /// was, so that its device's next write is later still.
+  /// Returns the time of an operation on entry into the space. A time ahead of `limit` and of the
+  /// clock becomes the clock's next reading. So it never goes below a stamp in the space: a write
+  /// stays later than all its author has seen. It never becomes later than it was, so the device's
+  /// next write is later still.
   ///
-  /// - Parameter limit: The latest time that the server's wall clock admits.
+  /// - Parameter limit: The latest time admitted by the server's wall clock.
   package mutating func admit(
     _ time: HybridTimestamp, until limit: HybridTimestamp
   ) -> HybridTimestamp {
@@ -129,11 +127,11 @@ package struct SpaceState: Sendable, Equatable {
     return clock
   }
 
-  /// Gives an operation the next place of the order.
+  /// Assigns the next place of the order to an operation.
   ///
   /// - Parameters:
-  ///   - time: The time under which it enters the space, see ``admit(_:until:)``.
-  ///   - base: The newest sequence that its author had seen.
+  ///   - time: The time on entry into the space, see ``admit(_:until:)``.
+  ///   - base: The newest sequence that the author had seen.
   package mutating func place(
     _ operation: OperationID, at time: HybridTimestamp, base: SequenceNumber
   ) -> SequenceNumber {
@@ -147,9 +145,9 @@ package struct SpaceState: Sendable, Equatable {
   }
 }
 
-/// How far a device's packets have been applied.
+/// The progress of a device's applied packets.
 package struct DeviceChain: Sendable, Equatable {
-  /// The number of packet tails that a chain keeps. An older packet is looked up in the history.
+  /// The number of packet tails in a chain. An older packet is looked up in the history.
   package static let recentCount = 100
 
   /// The last operation of the last packet applied.
@@ -158,7 +156,7 @@ package struct DeviceChain: Sendable, Equatable {
   package private(set) var recent: [OperationID]
   /// Operations of this device in the history.
   package var operations: Int64
-  /// Whether tails before ``recent`` were forgotten since the device was away for long.
+  /// True if tails before ``recent`` were forgotten since the device was away for long.
   package private(set) var isTrimmed: Bool
 
   package init(
@@ -170,11 +168,11 @@ package struct DeviceChain: Sendable, Equatable {
     self.isTrimmed = isTrimmed
   }
 
-  /// The tails that are kept for a device that was away for longer than the retention. It may have
-  /// sent as many packets without an answer.
+  /// The remaining tails of a device that was away for longer than the retention. It may have sent
+  /// as many packets without an answer.
   package static let trimmedCount = 8
 
-  /// Whether it has forgotten tails of packets that were applied.
+  /// True if it has forgotten tails of applied packets.
   package var hasForgotten: Bool { isTrimmed || recent.count >= Self.recentCount }
 
   package mutating func append(_ tail: OperationID) {
@@ -184,7 +182,7 @@ package struct DeviceChain: Sendable, Equatable {
   }
 }
 
-/// The key of a packet for its device and the server: its device and its last operation.
+/// The key of a packet for device and server: the device and its last operation.
 package struct BufferedKey: Sendable, Hashable, Comparable {
   package let device: DeviceID
   package let tail: OperationID
@@ -199,14 +197,14 @@ package struct BufferedKey: Sendable, Hashable, Comparable {
   }
 }
 
-/// A packet that waits, without its operations.
+/// A waiting packet, without the operations.
 package struct BufferedPacket: Sendable, Equatable {
   package let key: BufferedKey
   package let dependency: OperationID?
   package let continues: Bool
   /// Bytes it had on the wire after decompression.
   package let byteCount: Int
-  /// Its sender's, when it came in.
+  /// The sender's role on arrival.
   package let role: Role
 
   package init(
@@ -239,7 +237,7 @@ package struct KnownOperation: Sendable, Equatable {
     self.historyHash = historyHash
   }
 
-  /// Bytes of an outcome as it is stored that is always loaded.
+  /// The size of a stored outcome up to which it is always loaded, in bytes.
   static let smallOutcome = 1_024
 
   var place: HistoryPlace { HistoryPlace(sequence: sequence, historyHash: historyHash) }

@@ -1,8 +1,8 @@
 import FerryProtocol
 
 extension IngestEffects {
-  /// Makes a notice for each device whose values lost when the operation was merged. Its author
-  /// gets one too: the answer to the author may be lost.
+  /// Creates a notice for each device whose values lost in the merge. The author gets one too: the
+  /// answer to the author may be lost.
   mutating func notifyLosers(
     of operation: SyncOperation, _ outcome: Outcome, at sequence: SequenceNumber
   ) {

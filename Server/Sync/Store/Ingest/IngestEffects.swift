@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// The rows that a store writes for one batch, in one transaction, and its answers.
+/// The rows to write for one batch, in one transaction, and the answers.
 package struct IngestEffects: Sendable, Equatable {
   /// A row of the history.
   package struct OperationRow: Sendable, Equatable {
@@ -14,9 +14,9 @@ package struct IngestEffects: Sendable, Equatable {
     /// As it was clamped.
     package let time: HybridTimestamp
     package let base: SequenceNumber
-    /// Columns as JSON. For a batch: its effect, predicate and columns. `nil` for a delete, and
-    /// for an insert that created the record: its columns are the record's state. The next
-    /// operation on the record has them as ``former``.
+    /// Columns as JSON. For a batch: effect, predicate and columns. `nil` for a delete, and for the
+    /// insert of a new record: the columns are the record's state. The next operation on the record
+    /// has them as ``former``.
     package let data: [UInt8]?
     /// The record's columns before the operation as JSON, if they are those of such an insert.
     package var former: [UInt8]?
@@ -24,10 +24,9 @@ package struct IngestEffects: Sendable, Equatable {
     package let times: [UInt8]?
     /// As JSON; `nil` when the operation was applied and nothing lost.
     package let outcome: [UInt8]?
-    /// The columns that are increments, and the former values of texts, as JSON; `nil` if there are
-    /// none.
+    /// The increment columns and the former values of texts, as JSON; `nil` if there are none.
     package var marks: [UInt8]?
-    /// The bytes of columns that ``data`` leaves out.
+    /// The bytes of columns left out of ``data``.
     package var omittedBytes = 0
   }
 
@@ -37,20 +36,20 @@ package struct IngestEffects: Sendable, Equatable {
     package let sequence: SequenceNumber
     /// See ``RecordState/wholeBelow``.
     package let wholeBelow: SequenceNumber
-    /// Whether it is a tombstone: readers do not get the record, and it may be pruned.
+    /// True if it is a tombstone: readers do not get the record, and it may be pruned.
     package let isDead: Bool
-    /// The state in its stored form.
+    /// The state in stored form.
     package let state: [UInt8]
-    /// Whether the store has no row of it yet.
+    /// True if the store has no row of it yet.
     package let isNew: Bool
   }
 
   /// A notice for a device whose values lost, at one place in the order.
   package struct NoticeRow: Sendable, Equatable {
-    /// The device that is notified.
+    /// The device to notify.
     package let device: DeviceID
     package let sequence: SequenceNumber
-    /// The notice in its form on the wire.
+    /// The notice in wire form.
     package let body: [UInt8]
   }
 
@@ -61,18 +60,18 @@ package struct IngestEffects: Sendable, Equatable {
     package let record: Name?
   }
 
-  /// A column that a table has from now on.
+  /// A new column of a table.
   package struct ColumnRow: Sendable, Equatable {
     package let table: Name
     package let name: Name
-    /// Whether the schema names it. Then it does not count.
+    /// True if the schema names it. Then it does not count.
     package let isDeclared: Bool
   }
 
   /// A packet to keep until the packet before it arrives.
   package struct BufferedRow: Sendable, Equatable {
     package let packet: BufferedPacket
-    /// The packet in its form on the wire.
+    /// The packet in wire form.
     package let body: [UInt8]
   }
 
@@ -82,7 +81,7 @@ package struct IngestEffects: Sendable, Equatable {
   /// In the order of their sequences; one at most of a device at each.
   package var notices: [NoticeRow] = []
   package var chains: [DeviceID: DeviceChain] = [:]
-  /// The principals that use devices from now on, for devices for which that changes.
+  /// The new principals of devices, where they changed.
   package var owners: [DeviceID: Principal] = [:]
   /// The use of the space by principals from now on, for those for which it changes.
   package var usage: [Principal: Usage] = [:]
@@ -90,20 +89,20 @@ package struct IngestEffects: Sendable, Equatable {
   package var total: Usage?
   package var buffered: [BufferedRow] = []
   package var unbuffered: [BufferedKey] = []
-  /// Unique keys that changed hands.
+  /// Unique keys with a new holder.
   package var claims: [ClaimRow] = []
-  /// Columns that their tables had not before.
+  /// New columns of tables.
   package var columns: [ColumnRow] = []
   package var results: [IngestResult] = []
-  /// Packets that hold operations which can never be applied. If there are any, nothing else of
-  /// these effects counts: the batch is planned again without them.
+  /// Packets with operations that can never be applied. If there are any, nothing else of these
+  /// effects counts: the batch is planned again without them.
   package var refused: [IngestPlan.Source: Problem] = [:]
   /// Unique keys whose holders the context lacks. If there are any, nothing else counts.
   package var missingClaims: [UniqueClaim] = []
 
   package init(space: SpaceState) { self.space = space }
 
-  /// Whether there is nothing to write.
+  /// True if there is nothing to write.
   package var isEmpty: Bool {
     operations.isEmpty && chains.isEmpty && buffered.isEmpty && unbuffered.isEmpty && owners.isEmpty
   }

@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// The operations and records that are looked up before a batch is decided. A value without I/O.
+/// The operations and records to look up before a decision about a batch. A value without I/O.
 ///
-/// Most packets continue their device's chain, so their operations are new, and so are the records
-/// that these insert under new identifiers. Such entries are not looked up at first: a *quick*
-/// decision takes them for absent. If one exists after all, its row cannot be written a second time:
-/// the database refuses the transaction, and the batch is decided again *thoroughly*. The batch is
-/// also decided thoroughly if the quick decision does not apply every packet: a rejected or buffered
+/// Most packets continue their device's chain. So their operations are new, and so are the records
+/// inserted under new identifiers. Such entries are not looked up at first: a *quick* decision
+/// counts them as absent. If one exists after all, its row cannot be written a second time: the
+/// database refuses the transaction, and the batch is decided again *thoroughly*. The batch is also
+/// decided thoroughly if the quick decision does not apply every packet. A rejected or buffered
 /// packet inserts no row that could violate a key.
 ///
 ///     var lookUps = IngestLookUps(packets, isThorough: false)
@@ -19,11 +19,11 @@ struct IngestLookUps {
   private(set) var records: [RecordKey] = []
   /// The tables in which the packets may create records.
   let tables: Set<Name>
-  /// The columns that the packets write, by their tables.
+  /// The columns written by the packets, by table.
   let columns: [Name: Set<Name>]
 
-  /// The difference between an identifier's time and its insert's up to which the record is taken
-  /// for new, in milliseconds.
+  /// The difference between the times of an identifier and of its insert up to which the record
+  /// counts as new, in milliseconds.
   private static let freshness: Int64 = 60_000
 
   /// - Parameters:
@@ -52,8 +52,8 @@ struct IngestLookUps {
     }
   }
 
-  /// Returns whether the record of an operation is most likely not there yet: it is inserted under
-  /// a UUID that contains about the same time (RFC 9562 §5.7).
+  /// Returns `true` if the record of an operation most likely does not exist yet. It is inserted
+  /// under a UUID with about the same time (RFC 9562 §5.7).
   static func isFresh(_ operation: SyncOperation) -> Bool {
     guard operation.kind == .insert,
       let id = operation.key.record.withBytes({ UniqueID(lowercase: $0) }), id.containsTime
@@ -63,8 +63,8 @@ struct IngestLookUps {
     return !overflows && distance.magnitude <= Self.freshness.magnitude
   }
 
-  /// Returns whether a decision may begin: the look-ups are thorough, or each packet continues its
-  /// device's chain and none waits.
+  /// Returns `true` if a decision may begin: the look-ups are thorough, or each packet continues
+  /// its device's chain and none waits.
   func suffice(for packets: [Packet], in context: IngestContext) -> Bool {
     if isThorough { return true }
     guard context.buffered.isEmpty else { return false }

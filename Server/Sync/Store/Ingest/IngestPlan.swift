@@ -4,13 +4,13 @@ import FerryProtocol
 package struct IngestPlan: Sendable, Equatable {
   /// The origin of a packet.
   package enum Source: Sendable, Hashable {
-    /// Its place in the batch.
+    /// The position in the batch.
     case incoming(Int)
     case buffered(BufferedKey)
   }
 
-  /// Packets that are applied together, in the order of their chain: a single packet, or all
-  /// packets of a transaction.
+  /// Packets applied together, in the order of their chain: a single packet, or all packets of a
+  /// transaction.
   package struct Run: Sendable, Equatable {
     package let sources: [Source]
     /// The incoming packet that closed the chain.
@@ -19,11 +19,10 @@ package struct IngestPlan: Sendable, Equatable {
 
   /// The answer for an incoming packet.
   package enum Verdict: Sendable, Equatable {
-    /// All its operations are in the history.
+    /// All operations are in the history.
     case duplicate
     case refused(Problem)
-    /// The same answer as for that packet, which is this one or its equal: applied in a run, or
-    /// buffered.
+    /// The same answer as for this packet or an equal one: applied in a run, or buffered.
     case follows(Source)
   }
 
@@ -36,7 +35,7 @@ package struct IngestPlan: Sendable, Equatable {
   package var unbuffered: [BufferedKey] = []
   /// Chains after the batch, if they moved; their `operations` is not reliable.
   package var chains: [DeviceID: DeviceChain] = [:]
-  /// The principals that use devices from now on, for devices for which that changes.
+  /// The new principals of devices, where they changed.
   package var owners: [DeviceID: Principal] = [:]
   /// Buffered packets whose bodies the context lacks. Load them, their operations' history and
   /// records, and plan again.

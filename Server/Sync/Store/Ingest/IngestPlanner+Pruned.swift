@@ -1,11 +1,12 @@
 import FerryProtocol
 
-// Decisions about operations that were pruned from the history (SPEC.md §13).
+// Decisions about operations pruned from the history (SPEC.md §13).
 extension IngestPlanner {
-  /// Returns whether a packet was applied although the history lacks some of its operations. Its
-  /// device's chain has passed its tail, and the missing operations may have been pruned. An
-  /// operation is never in the history at or below its author's `base`. So one made at or above the
-  /// retention horizon would still be there. If a copy cut the packet otherwise, its tail differs.
+  /// Returns `true` if a packet was applied although the history lacks some of its operations. The
+  /// device's chain has passed the packet's tail, and the missing operations may have been pruned.
+  /// An operation is never in the history at or below its author's `base`. So an operation made at
+  /// or above the retention horizon would still be there. If a copy cut the packet otherwise, its
+  /// tail differs.
   func wasApplied(_ packet: Packet, _ tail: OperationID) -> Bool {
     let retentionHorizon = context.space.retentionHorizon
     guard retentionHorizon > 0, chains[packet.device]?.recent.contains(tail) == true else {
@@ -16,9 +17,9 @@ extension IngestPlanner {
     }
   }
 
-  /// Returns whether an unknown dependency was pruned, and is not still to come. A device's
-  /// identifiers ascend, and the dependency is before all that its chain remembers. A device that
-  /// makes its identifiers otherwise gets the answer that it was copied, which loses nothing.
+  /// Returns `true` if an unknown dependency was pruned, and is not still to come. A device's
+  /// identifiers ascend, and the dependency is before all operations in the chain's memory. A
+  /// device with other identifiers gets the answer of a copied device, which loses nothing.
   func isForgotten(_ dependency: OperationID, by chain: DeviceChain) -> Bool {
     guard context.space.retentionHorizon > 0, chain.hasForgotten, let oldest = chain.recent.first
     else { return false }

@@ -3,19 +3,19 @@ import FerryProtocol
 /// The decision which packets are applied, in which order, which wait and which are refused. It
 /// looks at chains and at known operations, never at data.
 struct IngestPlanner {
-  /// A packet that may become a link of its device's chain.
+  /// A possible next link of a device's chain.
   private struct Link {
     let key: BufferedKey
     let dependency: OperationID?
     let continues: Bool
     let byteCount: Int
     let source: IngestPlan.Source
-    /// Whether all of it is in the history already: a copy of its device has sent it. It waits for
+    /// True if all of it is in the history already, sent by a copy of the device. It waits for
     /// nothing then, even if it continues: the rest of the transaction is there as well.
     var isKnown = false
   }
 
-  /// The place of a packet's dependency in its device's chain.
+  /// The place of a packet's dependency in the device's chain.
   private enum Placement {
     case next
     case past
@@ -26,15 +26,15 @@ struct IngestPlanner {
   private let packets: [IncomingPacket]
   private var plan = IngestPlan()
   private(set) var chains: [DeviceID: DeviceChain]
-  /// Links that wait, in the order of arrival.
+  /// Waiting links, in the order of arrival.
   private var waiting: [DeviceID: [Link]] = [:]
-  /// The principals that use devices, after this batch.
+  /// The principals of devices, after this batch.
   private var owners: [DeviceID: Principal]
-  /// The number of devices that are new in this batch, by account.
+  /// The number of new devices in this batch, by account.
   private var claimed: [Principal: Int64] = [:]
-  /// Those that had no owner.
+  /// The number of devices without an owner before.
   private var claimedOfSpace: Int64 = 0
-  /// Operations that this batch brings into the history.
+  /// Operations brought into the history by this batch.
   private let placed = PlacedOperations()
 
   init(_ context: IngestContext, _ packets: [IncomingPacket]) {
@@ -92,7 +92,7 @@ struct IngestPlanner {
         plan.verdicts[index] = .follows(equal.source)
         return
       }
-      // The device cut its packets again, or a copy of it has sent it meanwhile: the newest counts.
+      // The device, or a copy of it, cut the packets again meanwhile: the newest counts.
       remove(equal, verdict: .follows(link.source))
     }
     waiting[packet.device, default: []].append(link)
@@ -121,10 +121,9 @@ struct IngestPlanner {
     context.hasHadTokens && packets[index].needsOpenServer
   }
 
-  /// Returns the problem of a packet with a `base` above the head: no device can have seen that
-  /// yet. Such a base would count every value as seen by its author. That would switch off the
-  /// protection of values that others have written since. An honest device sends one only if the
-  /// server lost history.
+  /// Returns the problem of a packet with a `base` above the head: no device can have seen such a
+  /// base yet. It would count every value as seen by the author, and disable the protection of
+  /// later values from others. An honest device sends one only if the server lost history.
   private func baseFault(_ packet: Packet) -> Problem? {
     let head = context.space.head
     let operation = packet.operations.first { $0.base > head && context.known[$0.id] == nil }
@@ -160,8 +159,8 @@ struct IngestPlanner {
         + "allowed. \(advice)")
   }
 
-  /// Makes the first principal that uses a device's identifier its owner. Devices from before there
-  /// were tokens have no owner: such a device goes to the first principal with a credential.
+  /// Makes the first principal with a device's identifier its owner. Devices from before tokens
+  /// existed have no owner: such a device goes to the first principal with a credential.
   private mutating func claim(_ device: DeviceID, for principal: Principal) {
     if owners[device] == principal { return }
     if owners[device] == nil { claimedOfSpace += 1 }
@@ -170,9 +169,8 @@ struct IngestPlanner {
     claimed[principal.account, default: 0] += 1
   }
 
-  /// Returns the problem of a packet whose sender knows another history. In this one it would come
-  /// to a place before the operations that it follows, or claim to have seen later writes of
-  /// others.
+  /// Returns the problem of a packet from another history. In this history the packet would get a
+  /// place before the operations it follows, or claim to have seen later writes of others.
   private func lostHistory(_ cursor: Cursor) -> Problem? {
     let space = context.space
     let place = cursor.anchor.flatMap { context.known[$0.operation]?.place }
@@ -183,8 +181,8 @@ struct IngestPlanner {
     ).fault(of: cursor, anchored: place)
   }
 
-  /// Returns the answer for a packet that cannot be a link of the chain any more; `nil` when it may
-  /// be.
+  /// Returns the answer for a packet that can no longer be a link of the chain; `nil` if it still
+  /// can.
   private func finalVerdict(_ packet: Packet, _ tail: OperationID) -> IngestPlan.Verdict? {
     switch placement(of: packet.dependency, in: packet.device) {
     case .next: return nil
@@ -199,14 +197,14 @@ struct IngestPlanner {
     }
   }
 
-  /// Returns whether all its operations are in the history.
+  /// Returns `true` if all operations of the packet are in the history.
   private func isKnown(_ packet: Packet) -> Bool {
     packet.operations.allSatisfy { author(of: $0.id) != nil }
   }
 
   private func placement(of dependency: OperationID?, in device: DeviceID) -> Placement {
-    // The dependency of a new device may be known by the identifier that it had before. Then the
-    // packet with it comes under this one, too.
+    // The dependency of a new device may be known by the device's former identifier. Then the
+    // packet with it comes under this identifier, too.
     guard let chain = chains[device] else { return dependency == nil ? .next : .unknown }
     guard let dependency else { return .past }
     if dependency == chain.tail { return .next }
@@ -230,7 +228,7 @@ struct IngestPlanner {
 
   // MARK: The chain
 
-  /// Applies every run that starts at the chain's tail and is complete.
+  /// Applies every complete run from the chain's tail on.
   private mutating func advance(_ device: DeviceID, closer: Int) {
     while let run = completeRun(device) {
       plan.runs.append(IngestPlan.Run(sources: run.map(\.source), closer: closer))
@@ -252,7 +250,7 @@ struct IngestPlanner {
     }
   }
 
-  /// Notes that a packet's operations are in the history from here on.
+  /// Marks a packet's operations as present in the history from here on.
   private mutating func place(_ link: Link, _ overtaken: inout Set<OperationID?>) {
     let operations: [SyncOperation]
     switch link.source {
@@ -269,10 +267,10 @@ struct IngestPlanner {
     }
   }
 
-  /// Removes a packet when another one has taken the position after its dependency.
+  /// Removes a packet after another one got the position behind the dependency.
   private mutating func overtake(_ link: Link) {
     guard case .incoming(let index) = link.source else {
-      // It was never acknowledged as applied, so its device still has it.
+      // It was never acknowledged as applied, so the device still has it.
       return remove(link, verdict: nil)
     }
     let packet = packets[index].packet
@@ -287,7 +285,7 @@ struct IngestPlanner {
     }
   }
 
-  /// Returns the packets from the tail on, up to one that ends a transaction.
+  /// Returns the packets from the tail on, up to the end of a transaction.
   private func completeRun(_ device: DeviceID) -> [Link]? {
     guard let links = waiting[device], !links.isEmpty else { return nil }
     var used = Set<OperationID>()
@@ -308,8 +306,8 @@ struct IngestPlanner {
 
   // MARK: Refusals
 
-  /// Drops the buffered packets of a device whose packet was refused: that device cuts its pending
-  /// operations again. Packets that wait for the refused one in this batch get the same answer.
+  /// Drops the buffered packets of a device after a refusal: the device cuts its pending operations
+  /// again. Packets in this batch that wait for the refused one get the same answer.
   private mutating func dropFollowers() {
     let refused = context.refused.compactMap { source, problem -> (BufferedKey, Problem)? in
       // A stranger who uses a device's identifier drops nothing of it.
@@ -342,8 +340,8 @@ struct IngestPlanner {
 
   // MARK: Bounds
 
-  /// Buffers the packets that still wait, within the limits. Packets that continue the chain's tail
-  /// compete only with each other for room. So packets that wait for them can never keep them out.
+  /// Buffers the remaining packets, within the limits. Packets after the chain's tail compete only
+  /// with each other for room. So packets behind them can never keep them out.
   private mutating func boundWaiting() {
     var shares = BufferShares(context, plan)
     for device in waiting.keys.sorted() {

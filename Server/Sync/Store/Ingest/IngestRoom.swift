@@ -1,13 +1,13 @@
 import FerryProtocol
 
-/// The memory that a transaction with packets may use for states of records.
+/// The memory for states of records in a transaction with packets.
 ///
-/// States are measured as they are stored. In memory they take several times as much: they are read,
+/// States are measured as stored. In memory they take several times as much: they are read,
 /// decoded, merged, encoded, and sent to the database.
 package struct IngestRoom: Sendable, Equatable {
   /// Bytes of states in memory at once. A single larger state is loaded alone.
   package var bytes: Int
-  /// Whether states that need more are loaded in slices. Otherwise the store throws
+  /// True if larger states are loaded in slices. Otherwise the store throws
   /// ``StoreError/needsMemory``, and changes nothing.
   package var allowsSlices: Bool
 
@@ -15,20 +15,20 @@ package struct IngestRoom: Sendable, Equatable {
     (self.bytes, self.allowsSlices) = (bytes, allowsSlices)
   }
 
-  /// Bytes of memory for each byte of a state: it is read, decoded, merged, encoded twice, and sent to
-  /// the database. States of many small columns, and of one large text, take about as much.
+  /// Bytes of memory for each byte of a state: it is read, decoded, merged, encoded twice, and sent
+  /// to the database. States of many small columns, and of one large text, take about as much.
   private static let bytesPerByte = 14
 
-  /// The memory that a transaction takes.
+  /// The memory of a transaction.
   package var memory: Int { bytes * Self.bytesPerByte }
 
-  /// The room that most packets need.
+  /// Enough room for most packets.
   package static let small = IngestRoom(bytes: 1 << 20, allowsSlices: false)
   /// The room in which any packet can be applied: one state of the largest size.
   package static let sliced = IngestRoom(bytes: 8 << 20, allowsSlices: true)
 }
 
-/// The refusals and unique keys that an attempt has found after it had written some of its slices. The
+/// The refusals and unique keys found by an attempt after it had written some of its slices. The
 /// transaction is rolled back, and the next attempt begins with them.
 struct IngestRestart: Error {
   var refused: [IngestPlan.Source: Problem] = [:]
@@ -50,7 +50,7 @@ struct IngestRestart: Error {
 
 // The states of a batch whose sizes are known.
 extension IngestContext {
-  /// The bytes of states that may still be loaded, besides those of other records than these.
+  /// The bytes of states to load at most, besides those of other records than these.
   func roomForStates(of keys: [RecordKey]) -> Int {
     if isSliced { return 0 }
     if recordBytes.isEmpty { return room.bytes }
@@ -61,7 +61,7 @@ extension IngestContext {
   /// Decides how the states are loaded, when ``recordBytes`` is complete. ``records`` lacks some if
   /// all of them need more than the room.
   ///
-  /// - Parameter count: Packets that go together. Of several, each is tried by itself.
+  /// - Parameter count: Packets to apply together. Of several, each is tried alone.
   /// - Throws: `StoreError` if nothing can be decided in this attempt.
   package mutating func boundStates(of count: Int) throws(StoreError) {
     if recordBytes.values.reduce(0, +) > limits.packetStateBytes {

@@ -1,16 +1,17 @@
 import FerryProtocol
 
-/// An estimate of the work that a decision about packets costs, besides one step for each operation.
+/// An estimate of the work for a decision about packets, besides one step for each operation.
 ///
-/// - A set is read whole for each operation on it, a text several times, and so are the columns of a
-///   unique key. A packet of some kilobytes can so need seconds over large records.
-/// - A batch examines each record that earlier operations have touched.
-/// - A record is encoded once for each packet that touches it.
+/// - A set is read whole for each operation on it, a text several times, and so are the columns of
+///   a unique key. A packet of some kilobytes can so need seconds over large records.
+/// - A batch examines each record touched by earlier operations.
+/// - A record is encoded once for each packet with operations on it.
 struct IngestWork {
   private static let readsOfText = 16
-  /// Steps of a comparison of lines, whose number grows with the square of the edits, for each byte.
+  /// Steps of a comparison of lines, whose number grows with the square of the edits, for each
+  /// byte.
   private static let stepsPerByte = 4
-  /// The work for a value, besides its bytes.
+  /// The work for a value, besides the bytes.
   private static let valueCost = 16
 
   private struct Touched {
@@ -18,7 +19,7 @@ struct IngestWork {
     var bytes: Int
     /// The last packet that touched it.
     var packet = 0
-    /// The sizes of its columns; `nil` while no operation needs them.
+    /// The sizes of all columns; `nil` before an operation needs them.
     var columns: [Name: Int]?
   }
 
@@ -26,16 +27,16 @@ struct IngestWork {
   private let limit: Int
   private var touched: [RecordKey: Touched] = [:]
   private var packets = 0
-  /// Operations that are not in the history yet.
+  /// Operations not in the history yet.
   private(set) var operations = 0
-  /// Bytes that merges and unique keys read; the cost of predicates counts like bytes.
+  /// Bytes read by merges and unique keys; the cost of predicates counts like bytes.
   private(set) var read = 0
-  /// Bytes of states that are encoded.
+  /// Bytes of encoded states.
   private(set) var encoded = 0
 
   /// - Parameters:
-  ///   - context: With all that the packets need.
-  ///   - limit: The bytes in ``read`` after which no more is counted.
+  ///   - context: With all data for the packets.
+  ///   - limit: The bytes in ``read`` at which counting stops.
   init(_ context: IngestContext, upTo limit: Int) {
     (self.context, self.limit) = (context, limit)
   }
@@ -55,7 +56,8 @@ struct IngestWork {
     }
   }
 
-  /// Adds the effects of a batch: on the stored records that match, and on touched ones, which may.
+  /// Adds the effects of a batch: on the matching stored records, and on touched ones, which may
+  /// match.
   private mutating func expand(_ operation: SyncOperation, _ batch: Batch, _ rules: TableRules?) {
     let (cost, overflows) = batch.predicate.cost.multipliedReportingOverflow(by: touched.count)
     read += overflows ? limit : min(cost, limit)
@@ -104,7 +106,7 @@ struct IngestWork {
     record.columns = sizes
   }
 
-  /// Returns whether a text replaces the value that its author knew, so that nothing is merged.
+  /// Returns `true` if a text replaces the value known to the author, so nothing is merged.
   private func extends(_ operation: SyncOperation, _ column: Name, of key: RecordKey) -> Bool {
     operation.original(of: column) == context.records[key]?.value(of: column)
   }

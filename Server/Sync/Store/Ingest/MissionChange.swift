@@ -21,15 +21,15 @@ package enum MissionChange {
   /// Decides about a mission to publish.
   ///
   /// - Parameters:
-  ///   - last: The last version that was published; 0 if none was.
-  ///   - stored: The catalogue's record as it is; `nil` if there is none.
+  ///   - last: The last published version; 0 if there is none.
+  ///   - stored: The present record of the catalogue; `nil` if there is none.
   ///   - count: The missions in force; see ``countMax``.
   ///   - random: For the operation's identifier.
   package static func publish(
     _ record: MissionRecord, last: Int64, stored: RecordState?, count: Int, in space: SpaceState,
     now: Int64, random: UInt64
   ) -> Result<Decision, Problem> {
-    // The client repeats a request if its answer was lost.
+    // The client repeats a request after a lost answer.
     if let current = MissionRecord(record.id, stored: stored), record.isSame(as: current) {
       return .success(Decision(record: current, effects: IngestEffects(space: space)))
     }
@@ -48,8 +48,8 @@ package enum MissionChange {
     return .success(Decision(record: record, effects: effects))
   }
 
-  /// Returns the reason why a mission may not be published over the one in force, if one of them is a
-  /// bundle: a version of a bundle has one content for good, and a withdrawn one does not return.
+  /// Returns the reason why a mission may not be published over the one in force, if one of them is
+  /// a bundle. A version of a bundle has one content for good, and a withdrawn one does not return.
   ///
   /// - Parameter isSameDocument: Whether both have the same content.
   package static func problem(
@@ -96,7 +96,7 @@ package enum MissionChange {
 }
 
 extension MissionRecord {
-  /// Creates the mission that a record of the catalogue holds; `nil` if it was retracted.
+  /// Creates the mission of a catalogue record; `nil` if the mission was retracted.
   init?(_ id: MissionID, stored state: RecordState?) {
     guard let state, state.isAlive else { return nil }
     self.init(id: id.value) { name in state.columns.first { $0.name == name }?.value }
@@ -152,7 +152,7 @@ extension Problem {
 }
 
 extension BundleChange {
-  /// The action of its entry in the audit log.
+  /// The action in the audit log.
   var action: AuditAction {
     switch self {
     case .share: .bundleRolledOut
@@ -160,7 +160,7 @@ extension BundleChange {
     }
   }
 
-  /// Returns the text of that entry.
+  /// Returns the text of the audit entry.
   func detail(of id: BundleID) -> String {
     switch self {
     case .share(let share): "\(id) to \(share)"

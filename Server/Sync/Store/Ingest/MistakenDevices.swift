@@ -1,15 +1,15 @@
 import FerryProtocol
 import Synchronization
 
-/// Devices of which a quick decision was mistaken (``IngestLookUps``): their next batches are decided
-/// thoroughly, so that a device that repeats such packets does not have them written in vain.
+/// Devices with a mistaken quick decision (``IngestLookUps``). Their next batches are decided
+/// thoroughly: a device with such packets does not cause futile writes again and again.
 final class MistakenDevices: Sendable {
   private struct Key: Hashable {
     let space: Int64
     let device: DeviceID
   }
 
-  /// The devices that are remembered. When there are more, all are forgotten.
+  /// The number of remembered devices. Above it, all are forgotten.
   private static let limit = 10_000
 
   private let devices = Mutex<Set<Key>>([])

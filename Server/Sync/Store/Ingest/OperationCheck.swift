@@ -2,7 +2,7 @@ import FerryProtocol
 
 /// The check of one operation alone against the limits of the server and a space's schema.
 struct OperationCheck {
-  /// Faults that one refusal names; the rest are counted.
+  /// Faults named by one refusal; the rest are counted.
   private static let faultsNamed = 5
 
   /// `nil` if the space has none.
@@ -56,7 +56,7 @@ struct OperationCheck {
 }
 
 extension Value {
-  /// The name of its storage class, as SQLite's `typeof` gives it.
+  /// The name of the storage class, as in SQLite's `typeof`.
   var storageClass: String {
     switch self {
     case .null: "null"

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Operations that a batch brings into the history. The index is built at the first look-up, because
+/// Operations brought into the history by a batch. The index is built at the first look-up, because
 /// most batches need none.
 final class PlacedOperations {
   private var devices: [OperationID: DeviceID] = [:]

@@ -17,7 +17,7 @@ extension Problem {
       refusals: refusals)
   }
 
-  /// Returns the problem of a device identifier that another principal uses.
+  /// Returns the problem of a device identifier used by another principal.
   package static func deviceTaken(_ device: DeviceID) -> Problem {
     Problem(
       .deviceTaken,
@@ -31,7 +31,7 @@ extension Problem {
     "this space accepts packets only with ?cursor=: pull first, and send the cursor"
   )
 
-  /// Returns the problem of a sender that is too old for the space; `nil` if it is not.
+  /// Returns the problem of a sender too old for the space; `nil` if the sender is recent enough.
   static func upgradeRequired(from version: Int, to minimum: Int) -> Problem? {
     if version >= minimum { return nil }
     return Problem(
@@ -52,7 +52,7 @@ extension [Refusal] {
   }
 
   /// Returns the first refusals that fit into an answer of so many bytes, one at least. A device
-  /// that has taken these out gets the others when it sends the rest.
+  /// that has removed these gets the others when it sends the rest.
   func bounded(by bytes: Int) -> [Refusal] {
     var room = bytes
     let count = prefix { refusal in
@@ -64,7 +64,7 @@ extension [Refusal] {
 }
 
 extension Refusal {
-  /// The most bytes that it takes as JSON.
+  /// The most bytes of it as JSON.
   fileprivate var byteCount: Int {
     let texts = detail.utf8.count + table.utf8.count + record.utf8.count
     return 256 + 6 * (texts + (holder?.utf8.count ?? 0))

@@ -3,9 +3,9 @@ import FerryProtocol
 /// The check of existing records against the new requirements of a schema; pure. Records were
 /// checked against the former requirements when they were written.
 package struct SchemaAudit: Sendable {
-  /// Records that a refusal names; the others are counted.
+  /// Records named by a refusal; the others are counted.
   static let recordsNamed = 10
-  /// Faults of a record that are named; the others are counted.
+  /// Faults named of a record; the others are counted.
   private static let faultsNamed = 3
 
   /// The new requirements for one table's records.
@@ -27,8 +27,8 @@ package struct SchemaAudit: Sendable {
   private var violations: [SchemaViolation] = []
   private var count = 0
 
-  /// - Parameter keepsRecords: Whether records may go on breaking types and required columns.
-  ///   Unique keys hold for all records in any case, so that each has one holder.
+  /// - Parameter keepsRecords: True if records may go on breaking types and required columns.
+  ///   Unique keys hold for all records in any case, so each key has one holder.
   package init(from old: SpaceSchema, to new: SpaceSchema, keepsRecords: Bool) {
     let keys = SchemaChange.keysAdded(from: old, to: new)
     tables = new.tables.sorted { $0.key < $1.key }.compactMap { name, rules in
@@ -49,10 +49,10 @@ package struct SchemaAudit: Sendable {
     }
   }
 
-  /// Checks one record, and lets it claim new keys. A record that does not exist breaks nothing.
-  /// Returns its claims.
+  /// Checks one record, and lets it claim new keys. A missing record breaks nothing. Returns the
+  /// claims.
   ///
-  /// - Parameter holder: Returns the record that holds a unique key; `nil` if none does.
+  /// - Parameter holder: Returns the record with a unique key; `nil` if there is none.
   mutating func look(
     at record: Name, _ state: RecordState, of table: Table,
     holder: (UniqueClaim) throws -> Name?
@@ -72,7 +72,7 @@ package struct SchemaAudit: Sendable {
     return claims
   }
 
-  /// - Parameter taken: New keys whose values another record has, with that record.
+  /// - Parameter taken: New keys with values of another record, and this record.
   private mutating func recordTaken(
     _ taken: [(key: [Name], holder: Name)], of record: Name, _ state: RecordState, of table: Table
   ) {

@@ -3,7 +3,7 @@ import FerryProtocol
 /// A change of the schema in force: an operation of the server's on a separate record, which
 /// devices receive by their pull lists; pure.
 package enum SchemaChange {
-  /// The record that holds the schema.
+  /// The record of the schema.
   package static let key = RecordKey(table: "ferry_schema", record: "schema")
   /// The author of schema changes.
   package static let author = ServerWrite.author
@@ -18,14 +18,14 @@ package enum SchemaChange {
   /// Decides about a document.
   ///
   /// - Parameters:
-  ///   - record: The record ``key`` as it is; `nil` if there is none.
-  ///   - current: The schema that it holds.
+  ///   - record: The present record ``key``; `nil` if there is none.
+  ///   - current: The schema in this record.
   ///   - random: For the operation's identifier.
   package static func decide(
     _ document: SpaceSchema, current: SpaceSchema, record: RecordState?, in space: SpaceState,
     now: Int64, random: UInt64
   ) -> Result<Decision, Problem> {
-    // The client repeats a request if its answer was lost.
+    // The client repeats a request after a lost answer.
     var unversioned = document
     if document.version == 0 { unversioned.version = current.version }
     if unversioned == current && current.version > 0 {
@@ -49,7 +49,7 @@ package enum SchemaChange {
     return .success(Decision(schema: schema, effects: effects))
   }
 
-  /// Returns the unique keys that a schema declares and another does not, by table.
+  /// Returns the unique keys declared by one schema and not by another, by table.
   package static func keysAdded(
     from old: SpaceSchema, to new: SpaceSchema
   ) -> [(table: Name, keys: [[Name]])] {
@@ -62,7 +62,7 @@ package enum SchemaChange {
 }
 
 extension SpaceSchema {
-  /// Creates the schema that a record of ``SchemaChange/key`` holds; `nil` if it holds none.
+  /// Creates the schema of a record ``SchemaChange/key``; `nil` if the record has none.
   init?(stored record: RecordState?) throws(MalformedMessage) {
     guard case .text(let text) = record?.columns.first(where: { $0.name == "document" })?.value
     else { return nil }
@@ -71,7 +71,7 @@ extension SpaceSchema {
 }
 
 extension Limits {
-  /// For a schema that the store reads back.
+  /// For a schema read from the store.
   fileprivate static let storedSchema: Limits = {
     var limits = Limits.stored
     limits.schemaBytes = .max

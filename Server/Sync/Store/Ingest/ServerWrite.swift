@@ -8,12 +8,12 @@ package enum ServerWrite {
 }
 
 extension IngestEffects {
-  /// Gives an operation of the server's the next sequence and a time past every stamp in the space.
-  /// A record that does not exist is inserted.
+  /// Assigns the next sequence and a time past every stamp in the space to an operation of the
+  /// server. Inserts a missing record.
   ///
   /// - Parameters:
   ///   - columns: `nil` to delete the record.
-  ///   - record: As it is; `nil` if there is none.
+  ///   - record: The present state; `nil` if there is none.
   ///   - random: For the operation's identifier.
   mutating func writeAsServer(
     _ key: RecordKey, _ columns: [Column]?, over record: RecordState?, now: Int64, random: UInt64

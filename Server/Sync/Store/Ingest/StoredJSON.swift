@@ -33,7 +33,7 @@ extension SyncOperation {
     return json.finish()
   }
 
-  /// Returns the columns' own times, none later than the operation's if that was clamped.
+  /// Returns the columns' own times, none later than the operation's if this was clamped.
   func encodedTimes(clampedTo stampTime: HybridTimestamp) -> [UInt8] {
     var json = JSONWriter(capacity: columnTimes.count * 40)
     json.object(of: columnTimes) { json, time in json.string(min(time, stampTime)) }
@@ -72,7 +72,7 @@ extension DeviceChain {
     return bytes
   }
 
-  /// Creates a chain from its stored parts.
+  /// Creates a chain from stored parts.
   init(
     tail: OperationID, recentBytes: UnsafeRawBufferPointer, operations: Int64, isTrimmed: Bool
   ) {

@@ -1,8 +1,8 @@
 import FerryProtocol
 
 extension SyncOperation {
-  /// Returns the marks of its columns as JSON with the members `adds` and `originals` of SPEC.md
-  /// §4. A member is absent if it is empty; `nil` if both are.
+  /// Returns the marks of all columns as JSON with the members `adds` and `originals` of SPEC.md
+  /// §4. An empty member is absent; `nil` if both are.
   func encodedMarks() -> [UInt8]? {
     if increments.isEmpty && originals.isEmpty { return nil }
     var json = JSONWriter(capacity: 64)

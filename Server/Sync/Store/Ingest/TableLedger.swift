@@ -7,7 +7,7 @@ import FerryProtocol
 struct TableLedger {
   private let limit: Int
   private let declared: SpaceSchema?
-  /// The tables that have records. `nil` if the batch has no operation on another one.
+  /// The tables with records. `nil` if the batch has no operation on another one.
   private var present: Set<Name>?
   private var count = 0
 
@@ -39,8 +39,7 @@ struct TableLedger {
 }
 
 extension IngestContext {
-  /// Names of tables that are loaded at most: those that count, those of a schema, and the
-  /// server's own.
+  /// The most table names to load: those that count, those of a schema, and the server's own.
   var tablesLoadedMax: Int { limits.tables + limits.schemaTables + 16 }
 }
 

@@ -3,7 +3,7 @@ import FerryProtocol
 
 /// The values of one unique key, which one record of a table may hold at a time (SPEC.md §11).
 package struct UniqueClaim: Sendable, Hashable, Comparable {
-  /// The longest JSON that is stored unchanged, in bytes: PostgreSQL's indexes bound a key's size.
+  /// The longest JSON stored unchanged, in bytes: PostgreSQL's indexes bound a key's size.
   static let plainBytes = 512
 
   package let table: Name
@@ -77,7 +77,7 @@ extension RecordState {
 }
 
 extension Value {
-  /// The same for all values that are equal in SQL: a real without a fraction is its integer.
+  /// The same for all values equal in SQL: a real without a fraction is its integer.
   fileprivate var comparable: Value {
     if case .real(let real) = self, let integer = Int64(exactly: real) {
       .integer(integer)

@@ -114,7 +114,7 @@ extension DeviceOverview {
       (both.reached, both.client) = (sighting.reached, sighting.client)
       devices[writer.device] = both
     }
-    // A device after the end of a list that was cut may be in the other list, further on.
+    // A device after the end of a shortened list may be in the other list, further on.
     return Array(devices.values.sorted { $0.device < $1.device }.prefix(limit))
   }
 }

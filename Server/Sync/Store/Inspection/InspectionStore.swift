@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// The part of a store that shows its content to administrators (SPEC.md §32).
+/// The content of a store for administrators (SPEC.md §32).
 ///
 /// Every answer is bounded, and every list continues after a place. A query walks an index from
-/// that place; none reads a table whole.
+/// this place; none reads a table whole.
 package protocol InspectionStore: Sendable {
   /// Returns spaces by name.
   ///
@@ -17,7 +17,7 @@ package protocol InspectionStore: Sendable {
   /// Returns one space; `nil` if there is no such space.
   func overview(of name: SpaceName, now: Int64) async throws(StoreError) -> SpaceOverview?
 
-  /// Returns devices by their identifiers: those that wrote, and those that only read.
+  /// Returns devices by identifier: those that wrote, and those that only read.
   func devices(
     in space: Int64, after device: DeviceID?, limit: Int
   ) async throws(StoreError) -> [DeviceOverview]
@@ -37,10 +37,10 @@ package protocol InspectionStore: Sendable {
     in space: Int64, after table: Name?, limit: Int
   ) async throws(StoreError) -> [Name]
 
-  /// Returns records of a table, tombstones too, by identifier: first those that are not
-  /// UUIDs, then UUIDs, each by their bytes.
+  /// Returns records of a table, tombstones too, by identifier: first those other than UUIDs, then
+  /// UUIDs, each by their bytes.
   ///
-  /// - Parameter characters: The states' length after which the list ends. The first record is
+  /// - Parameter characters: The length of states at which the list ends. The first record is
   ///   always in it.
   func listedRecords(
     of table: Name, in space: Int64, after record: Name?, limit: Int, characters: Int
@@ -62,18 +62,18 @@ package protocol InspectionStore: Sendable {
     characters: Int
   ) async throws(StoreError) -> HistoryPart
 
-  /// Returns the conflicts of a space that its history still has, the last first.
+  /// Returns the conflicts in a space's remaining history, the last first.
   func conflicts(
     in space: Int64, before place: ConflictPlace?, limit: Int, characters: Int
   ) async throws(StoreError) -> [ListedConflict]
 
-  /// Returns those of the devices that the space knows.
+  /// Returns the devices known in the space.
   func identities(
     of devices: [DeviceID], in space: Int64
   ) async throws(StoreError) -> [DeviceIdentity]
 
-  /// Decides about a schema as ``SyncStore/applySchema(_:to:now:keepsRecords:by:)`` does, and
-  /// changes nothing. Returns the schema that would be in force.
+  /// Decides about a schema like ``SyncStore/applySchema(_:to:now:keepsRecords:by:)``, and changes
+  /// nothing. Returns the schema that would be in force.
   func checkSchema(
     _ document: SpaceSchema, of space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
@@ -82,13 +82,13 @@ package protocol InspectionStore: Sendable {
   func store(_ observations: Observations, now: Int64) async throws(StoreError)
 }
 
-/// A space with the numbers that administrators look at.
+/// A space with the figures for administrators.
 package struct SpaceOverview: Sendable, Equatable {
   package let space: SpaceSummary
   package let schemaVersion: Int64
   /// All principals together.
   package let usage: Usage
-  /// Operations that were applied in the last 60 minutes.
+  /// Operations applied in the last 60 minutes.
   package let lastHour: Int64
 }
 
@@ -97,9 +97,9 @@ package struct DeviceOverview: Sendable, Equatable {
   package let device: DeviceID
   package var principal: String
   package var name: DeviceName?
-  /// Its last packet, or its last request if that is known; milliseconds since 1970.
+  /// The last packet, or the last request if known; milliseconds since 1970.
   package var seenAt: Int64
-  /// Operations of it that were applied; `nil` for a device that only read so far.
+  /// Applied operations of the device; `nil` for a device that only read so far.
   package var operations: Int64?
   package var bufferedPackets: Int64 = 0
   package var bufferedBytes: Int64 = 0
@@ -132,9 +132,9 @@ package struct HistoryEntry: Sendable, Equatable {
   package let device: DeviceID
   package let kind: OperationKind
   package let time: HybridTimestamp
-  /// The newest change that its author had seen.
+  /// The newest change that the author had seen.
   package let base: SequenceNumber
-  /// Its columns as JSON; `nil` for a delete.
+  /// The columns as JSON; `nil` for a delete.
   package let data: [UInt8]?
   /// As JSON; `nil` if it was applied and nothing lost.
   package let outcome: [UInt8]?
@@ -144,7 +144,7 @@ package struct HistoryEntry: Sendable, Equatable {
 package struct HistoryPart: Sendable, Equatable {
   /// The last first.
   package var entries: [HistoryEntry]
-  /// Whether the stretch has more of them than the part may hold.
+  /// True if the stretch has more of them than the part may hold.
   package var isCut: Bool
 }
 
@@ -158,7 +158,7 @@ package struct ConflictPlace: Sendable, Equatable {
   }
 }
 
-/// Values of a device that lost, at one place in the order.
+/// Lost values of a device, at one place in the order.
 package struct ListedConflict: Sendable, Equatable {
   /// The device whose values lost.
   package let device: DeviceID

@@ -5,8 +5,8 @@ extension PlainStore {
   package func store(_ observations: Observations, now: Int64) async throws(StoreError) {
     if observations.isEmpty { return }
     try await plain(.writing) { connection in
-      // Each list in the order of its keys: nodes that write at once never wait for each other in
-      // a circle.
+      // Each list in the order of the keys: nodes that write at once never wait for each other in a
+      // circle.
       try connection.together {
         try connection.write(ObservationQueries.see, observations.sightings.map(\.values))
         try connection.write(
@@ -30,7 +30,7 @@ extension PlainConnection {
     if !lists.isEmpty { try run(statement, forEach: lists) }
   }
 
-  /// Deletes the oldest observations of a space beyond those that are kept.
+  /// Deletes the oldest observations of a space beyond the limit.
   fileprivate func forget(in space: Int64, now: Int64) throws {
     try run(
       ObservationQueries.forgetSightings,

@@ -10,7 +10,7 @@ package struct DeviceSighting: Sendable, Equatable {
   /// The place up to which the device knows the space's changes; `nil` if the request did not show
   /// it.
   package var reached: SequenceNumber?
-  /// The name and version that the client gives itself; `nil` if it gives none.
+  /// The client's own name and version; `nil` if it sent none.
   package var client: String?
 
   package init(
@@ -22,7 +22,7 @@ package struct DeviceSighting: Sendable, Equatable {
   }
 }
 
-/// A packet, or an operation of one, that the server refused.
+/// A packet, or an operation of a packet, refused by the server.
 package struct Rejection: Sendable, Equatable {
   /// Identifies the rejected request. The same fault, sent again, is counted and not listed again.
   package let subject: String
@@ -40,9 +40,9 @@ package struct Rejection: Sendable, Equatable {
   /// `nil` if the whole packet was refused.
   package let key: RecordKey?
 
-  /// Bytes of a reason that are kept.
+  /// Stored bytes of a reason.
   package static let detailBytes = 1_000
-  /// Rejections that a store keeps of one space, the newest.
+  /// Stored rejections of one space, the newest.
   package static let keptCount = 1_000
 
   package init(
@@ -63,7 +63,7 @@ package enum ActivityUnit: String, Sendable, CaseIterable {
   /// Milliseconds.
   package var milliseconds: Int64 { self == .minute ? 60_000 : 3_600_000 }
 
-  /// How long its counts are kept, in milliseconds: a day of minutes, 90 days of hours.
+  /// The retention of the counts, in milliseconds: a day of minutes, 90 days of hours.
   package var keptMilliseconds: Int64 { (self == .minute ? 1 : 90) * 86_400_000 }
 
   /// Returns the beginning of the interval of a moment.

@@ -81,7 +81,7 @@ extension PlainStore {
 }
 
 extension PlainConnection {
-  /// Returns the head of a space. Rows behind it belong to a packet that is being written.
+  /// Returns the head of a space. Rows behind it belong to an unfinished packet.
   fileprivate func head(of space: Int64) throws -> SequenceNumber {
     try rows(
       PlainStatement("inspect_head", "SELECT head FROM spaces WHERE id = $1"), [.integer(space)]
@@ -128,8 +128,8 @@ private enum RecordInspection {
     """)
 }
 
-/// The operations on a record. If an insert created it, the next operation has its columns as
-/// `former`. If there is no later operation, the record's state has them.
+/// The operations on a record. If an insert created it, the next operation has the insert's columns
+/// as `former`. If there is no later operation, the record's state has them.
 private enum HistoryInspection {
   private static func rows(_ connection: any PlainConnection) -> String {
     """

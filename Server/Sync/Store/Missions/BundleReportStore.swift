@@ -1,16 +1,15 @@
 import FerryProtocol
 
-/// The part of a store that keeps the reports of devices about bundles (SPEC.md §31).
+/// The reports of devices about bundles in a store (SPEC.md §31).
 package protocol BundleReportStore: Sendable {
-  /// Keeps reports of one device, each in the place of the device's former one about the version.
-  /// Reports about versions that are not published are passed over, and so are those with a smaller
-  /// number than the former one.
+  /// Stores reports of one device. Each replaces the device's former report about the version.
+  /// Skips reports about unpublished versions, and those with a smaller number than the former one.
   ///
   /// - Parameters:
   ///   - now: The wall clock, milliseconds since 1970.
-  ///   - quota: Devices by which the principals of one account report about a version.
-  /// - Returns: The number of kept reports; a problem if another principal has the device, or this
-  ///   one reports by too many.
+  ///   - quota: Devices per account that report about one version.
+  /// - Returns: The number of stored reports; a problem if another principal has the device, or
+  ///   this one reports by too many.
   func storeBundleReports(
     _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
     by principal: Principal, quota: Int64
@@ -27,11 +26,11 @@ package protocol BundleReportStore: Sendable {
 enum BundleReportRule {
   /// The facts about a report.
   struct Facts: Sendable, Equatable {
-    /// The principal that reports.
+    /// The reporting principal.
     var principal: Principal
     /// The owner of the device; `nil` if it has sent no packet.
     var owner: Principal?
-    /// The principal that reported about the version by this device before.
+    /// The principal of this device's former report about the version.
     var reporter: Principal?
     /// The number of the report.
     var number: Int64
@@ -67,8 +66,8 @@ enum BundleReportRule {
 struct BundleReports {
   let space: Int64
 
-  // A writing statement of both databases: reports of one space are kept one after another, and none
-  // is kept after its version was retracted.
+  // A writing statement of both databases: reports of one space are stored one after another, and
+  // none after the retraction of its version.
   private static let lock = PlainStatement(
     "bundle_reports_lock", "UPDATE spaces SET name_changes = name_changes WHERE id = $1")
 
@@ -104,7 +103,7 @@ struct BundleReports {
     let hasFailed: Bool
   }
 
-  /// Keeps reports in the transaction of the caller.
+  /// Stores reports in the transaction of the caller.
   ///
   /// - Parameter owner: The owner of the device; `nil` if it has none.
   func store(

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Content that a mission needs, by its hash.
+/// Content of a mission, by hash.
 package struct MissionBlob: Sendable, Hashable, Comparable {
   package let hash: ContentHash
   /// Bytes.
@@ -15,7 +15,7 @@ package struct MissionBlob: Sendable, Hashable, Comparable {
   }
 }
 
-/// Content that was sent to a space and that no mission names yet.
+/// Uploaded content of a space, named by no mission yet.
 package struct UnpublishedUse: Sendable, Equatable {
   package var files: Int64
   package var bytes: Int64
@@ -25,7 +25,7 @@ package struct UnpublishedUse: Sendable, Equatable {
 
 /// A mission as a store knows it.
 package struct StoredMission: Sendable, Equatable {
-  /// The last version that was published, even if it was retracted since.
+  /// The last published version, even if retracted since.
   package let lastVersion: Int64
   /// `nil` if it was retracted.
   package let record: MissionRecord?
@@ -43,7 +43,7 @@ package struct MissionPage: Sendable, Equatable {
   package static let bytesMax = 1 << 20
 
   package let records: [MissionRecord]
-  /// The place at which the list continues; `nil` at its end.
+  /// The place at which the list continues; `nil` at the end.
   package let next: MissionID?
 
   package init(records: [MissionRecord] = [], next: MissionID? = nil) {
@@ -64,12 +64,12 @@ extension PublishedMissionStore {
   }
 }
 
-/// The part of a store that knows the published missions, and the content that each space may read.
-/// The content itself is elsewhere.
+/// The published missions of a store, and the readable content of each space. The content itself is
+/// elsewhere.
 ///
 /// A space may read the content of its missions in force. It may read that of their former versions
-/// until ``endBlobs(before:)`` forgets it, so that a device can finish a download. The content of a
-/// retracted mission ends with it.
+/// until ``endBlobs(before:)`` forgets it, so a device can finish a download. The content of a
+/// retracted mission ends with the mission.
 package protocol PublishedMissionStore: Sendable {
   /// Returns a mission; `nil` if no such mission was ever published.
   func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission?
@@ -77,13 +77,13 @@ package protocol PublishedMissionStore: Sendable {
   /// Returns missions in force in the order of their names, UUIDs last.
   ///
   /// - Parameters:
-  ///   - mission: The place of the list after which the page begins; `nil` for its start.
-  ///   - limit: The records that are read.
+  ///   - mission: The place of the list before the page; `nil` for the start.
+  ///   - limit: The records to read.
   func missions(
     in space: Int64, after mission: MissionID?, limit: Int
   ) async throws(StoreError) -> MissionPage
 
-  /// Puts a mission in force as an operation of the server's, and lets the space read its content.
+  /// Puts a mission in force as an operation of the server, and lets the space read its content.
   /// Returns the record in force; an equal record changes nothing. Any version but the next one is
   /// refused with ``ProblemCode/missionConflict``.
   ///
@@ -107,14 +107,13 @@ package protocol PublishedMissionStore: Sendable {
     _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool
 
-  /// Returns the content that was sent to a space and that no mission names yet.
+  /// Returns the content uploaded to a space and named by no mission yet.
   func unpublishedUse(in space: Int64) async throws(StoreError) -> UnpublishedUse
 
-  /// Notes that a space's admin has sent this content, which no device may read yet.
+  /// Records content uploaded by a space's admin, which no device may read yet.
   func storeUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError)
 
-  /// Returns those of the contents that the space's missions name, or its admins have sent. In
-  /// order.
+  /// Returns the contents named by the space's missions or uploaded by its admins. In order.
   func heldBlobs(
     among hashes: [ContentHash], in space: Int64
   ) async throws(StoreError) -> [MissionBlob]
@@ -124,10 +123,10 @@ package protocol PublishedMissionStore: Sendable {
     _ hash: ContentHash, in pattern: SpacePattern
   ) async throws(StoreError) -> MissionBlob?
 
-  /// Forgets the content of former versions, and uploads that were never published, if their use
-  /// ended before `moment` (milliseconds since 1970). Returns the number of entries.
+  /// Forgets the content of former versions, and unpublished uploads, if their use ended before
+  /// `moment` (milliseconds since 1970). Returns the number of entries.
   func endBlobs(before moment: Int64) async throws(StoreError) -> Int
 
-  /// Returns those of the contents that some space still needs. In order.
+  /// Returns the contents still needed by some space. In order.
   func neededBlobs(among hashes: [ContentHash]) async throws(StoreError) -> [ContentHash]
 }

@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// A statement that is written once for both stores.
+/// A statement written once for both stores.
 ///
-/// It names its parameters `$1`, `$2` … in the order in which they first occur: SQLite numbers named
-/// parameters by that order. It contains only SQL that both databases know.
+/// Parameters are named `$1`, `$2` … in the order of their first use: SQLite numbers named
+/// parameters by this order. It contains only SQL known to both databases.
 struct PlainStatement: Sendable {
   /// Unique among all statements, at most 63 bytes.
   let name: String
@@ -19,7 +19,7 @@ enum PlainValue: Sendable {
   case bytes([UInt8])
   /// A record's identifier as `records` and `operations` have it.
   case record(Name)
-  /// A `uuid` in PostgreSQL, its sixteen bytes in SQLite.
+  /// A `uuid` in PostgreSQL, sixteen bytes in SQLite.
   case uuid(UniqueID)
 }
 
@@ -41,9 +41,9 @@ extension PlainRow {
   func optionalText(_ column: Int) throws -> String? { isNull(column) ? nil : try text(column) }
 }
 
-/// A connection of either store, for queries that are rare enough to be written once.
+/// A connection of either store, for queries rare enough to be written once.
 ///
-/// A query that every pull or packet makes is written for each database.
+/// A query of every pull or packet is written for each database.
 protocol PlainConnection {
   /// The expression by which an index in the order of a space's sequences is used.
   static var sequenceSpace: String { get }
@@ -64,7 +64,7 @@ protocol PlainConnection {
   func together<T>(_ body: () throws -> T) throws -> T
 }
 
-/// A store that lends its connections for such queries.
+/// A store that lends connections for such queries.
 protocol PlainStore: Sendable {
   var makeEpoch: @Sendable () -> Epoch { get }
 

@@ -1,10 +1,10 @@
 import FerryPostgres
 import Synchronization
 
-/// A worker of Citus through which a node sends packets and reads of spaces. So the coordinator,
-/// which all nodes share, does not carry them.
+/// A worker of Citus for the packets and reads of spaces from one node. So they bypass the
+/// coordinator, which all nodes share.
 ///
-/// Each server of Citus finds the rows of a space. If the worker fails, the coordinator does its
+/// Each server of Citus finds the rows of a space. If the worker fails, the coordinator does the
 /// work for a while.
 final class CitusWorker: Sendable {
   private struct State {
@@ -39,7 +39,7 @@ final class CitusWorker: Sendable {
 
   /// Runs `body` on the worker.
   ///
-  /// - Parameter deadline: If the worker fails later, its error is thrown: the caller would wait in
+  /// - Parameter deadline: If the worker fails later, the error is thrown: the caller would wait in
   ///   vain.
   /// - Returns: `nil` if the coordinator has to do it. The worker may have done it as well.
   func run<Value: Sendable>(
@@ -63,9 +63,9 @@ final class CitusWorker: Sendable {
     }
   }
 
-  /// Throws if the address is of a server that is no active worker of the coordinator, that lacks
-  /// the store, or that cannot be reached. A stranger would take packets into another store, so
-  /// each later connection has to be to the same cluster.
+  /// Throws if the server at the address is no active worker of the coordinator, lacks the store,
+  /// or cannot be reached. A stranger would take packets into another store, so each later
+  /// connection has to be to the same cluster.
   func check(_ coordinator: PostgresPool) async throws(StoreError) {
     do {
       let (hasStore, found, cluster) = try await pool.run { connection in
@@ -91,7 +91,7 @@ final class CitusWorker: Sendable {
         + "tables; name an active worker, with the same database and the same options")
   }
 
-  /// A text that no two databases share, by SQL.
+  /// A text unique to each database, by SQL.
   private static let identity = """
     concat_ws(' ', current_database(), extract(epoch FROM pg_postmaster_start_time()),
       (SELECT system_identifier FROM pg_control_system()))

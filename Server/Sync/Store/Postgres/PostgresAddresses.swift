@@ -10,7 +10,7 @@ import FerryPostgres
 package struct PostgresAddresses: Sendable, Equatable {
   /// For commits and most reads.
   package var main: String
-  /// The database without a proxy, if `main` is one that pools transactions. Notifications, the
+  /// The database without a proxy, if `main` is a proxy that pools transactions. Notifications, the
   /// start and maintenance go there.
   package var direct: String?
   /// A hot standby, which serves pulls.
@@ -24,9 +24,9 @@ package struct PostgresAddresses: Sendable, Equatable {
     (self.main, self.direct, self.reads, self.worker) = (main, direct, reads, worker)
   }
 
-  /// Whether sessions of the main address are shared: a direct address means a proxy.
+  /// True if sessions of the main address are shared: a direct address means a proxy.
   var sharing: PostgresSharing { direct == nil ? .session : .transaction }
 
-  /// All addresses that are given.
+  /// All given addresses.
   var all: [String] { [main, direct, reads, worker].compactMap(\.self) }
 }

@@ -1,6 +1,6 @@
 import FerryPostgres
 
-/// Entries of the audit log in the round trip of the changes that they are about.
+/// Entries of the audit log in the round trip of the audited changes.
 enum PostgresAudit {
   static func append(
     _ mark: AuditMark?, _ action: AuditAction, of space: Int64, _ detail: String,

@@ -1,7 +1,8 @@
 import FerryPostgres
 import FerryProtocol
 
-/// The statements for unique keys. Each takes any number of keys, except the statement that frees.
+/// The statements for unique keys. Each takes any number of keys, except the statement to free
+/// them.
 enum PostgresClaims {
   private static let find = PostgresStatement(
     "claims",
@@ -32,7 +33,7 @@ enum PostgresClaims {
     WHERE space = $1 AND tbl = $2 AND key_columns = $3 AND value = $4
     """)
 
-  /// Returns the records that hold these unique keys; a key that no record holds is absent.
+  /// Returns the records with these unique keys; an unclaimed key is absent.
   static func holders(
     _ claims: [UniqueClaim], in space: Int64, on connection: PostgresConnection
   ) throws -> [UniqueClaim: Name] {

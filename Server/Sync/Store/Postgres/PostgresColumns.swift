@@ -13,7 +13,7 @@ enum PostgresColumns {
     ) AS found
     """)
 
-  /// The numbers of columns that count.
+  /// The numbers of counted columns.
   private static let counts = PostgresStatement(
     "columns_count",
     """
@@ -33,7 +33,7 @@ enum PostgresColumns {
     ON CONFLICT DO NOTHING
     """)
 
-  /// Adds the look-up of columns that packets write.
+  /// Adds the look-up of columns written by packets.
   static func addLookUp(
     of columns: [Name: Set<Name>], in space: Int64, to pipeline: inout PostgresPipeline
   ) {
@@ -47,7 +47,7 @@ enum PostgresColumns {
     pipeline.add(find, [.int8(space), .array(tables), .array(names)])
   }
 
-  /// Loads the columns that were not found.
+  /// Loads the missing columns.
   static func load(
     _ columns: [Name: Set<Name>], besides found: PostgresRows, in space: Int64,
     into context: inout IngestContext, on connection: PostgresConnection
@@ -64,7 +64,7 @@ enum PostgresColumns {
     }
   }
 
-  /// Adds the columns that tables have from now on.
+  /// Adds new columns of tables.
   static func add(
     _ rows: [IngestEffects.ColumnRow], in space: Int64, to pipeline: inout PostgresPipeline
   ) {

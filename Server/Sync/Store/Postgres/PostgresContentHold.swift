@@ -1,9 +1,9 @@
 import FerryExecutors
 import FerryPostgres
 
-/// A lock in the database that keeps missions' content from being collected by other nodes, until
-/// it is released. It has a connection of its own: a holder that waits for one of the pool's would
-/// wait for other holders.
+/// A lock in the database against the collection of missions' content by other nodes, until it is
+/// released. It has a separate connection: a holder waiting for one from the pool would wait for
+/// other holders.
 ///
 /// SAFETY: after its making, only the end uses the connection.
 final class PostgresContentHold: @unchecked Sendable {
@@ -14,9 +14,9 @@ final class PostgresContentHold: @unchecked Sendable {
   private init(_ url: String, isExclusive: Bool) throws(PostgresError) {
     connection = try PostgresConnection(url: url)
     let lock = isExclusive ? "pg_advisory_xact_lock" : "pg_advisory_xact_lock_shared"
-    // Publishers wait behind a collector that waits: it gives up first, and comes again later.
+    // Publishers wait behind a waiting collector: it gives up first, and comes again later.
     let limit = isExclusive ? "10s" : "60s"
-    // In a transaction, so that a proxy that pools transactions keeps the session for it.
+    // In a transaction, so a proxy that pools transactions keeps the session for it.
     // text: three statements of constants
     try connection.execute(
       """

@@ -81,7 +81,7 @@ struct PostgresDigestFold {
     }
   }
 
-  /// Begins the sums again from scratch, since records are gone that were not folded.
+  /// Begins the sums again from scratch: records are gone without having been folded.
   private func beginAnew(on connection: PostgresConnection) throws {
     _ = try connection.pipeline { pipeline in
       for table in ["record_digests", "leaf_digests"] {
@@ -153,7 +153,7 @@ private struct DigestKeys {
   }
 }
 
-/// The statements that make a fold durable.
+/// The statements to make a fold durable.
 private struct PostgresDigestWrites {
   let space: Int64
 

@@ -176,7 +176,7 @@ extension PostgresRow {
     try bytes(column) { StoredRecordName(bytes: $0) }
   }
 
-  /// Returns a name that was stored as text.
+  /// Returns a name stored as text.
   func name(_ column: Int) throws(PostgresError) -> Name { Name(try text(column)) }
 
   func digest(_ column: Int) throws -> Digest {

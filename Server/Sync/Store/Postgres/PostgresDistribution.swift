@@ -4,10 +4,10 @@ import FerryProtocol
 /// The store's tables on several PostgreSQL servers, by the extension Citus.
 ///
 /// A node of Ferry talks to the coordinator, or to a worker (``CitusWorker``). Either sends each
-/// statement of a space to the one worker that has all rows of this space.
+/// statement of a space to the one worker with all rows of this space.
 enum PostgresDistribution {
-  /// The tables that are distributed by the space, each with the column that holds it. The rows of
-  /// one space are on one worker.
+  /// The tables distributed by space, each with the column for it. The rows of one space are on one
+  /// worker.
   static let columns: [String: String] = {
     var columns = ["spaces": "id"]
     for table in [
@@ -31,9 +31,9 @@ enum PostgresDistribution {
     copied + ["spaces"] + columns.keys.filter { $0 != "spaces" }.sorted()
   }
 
-  /// Returns whether the store is distributed.
+  /// Returns `true` if the store is distributed.
   ///
-  /// - Throws: ``StoreError/failed(_:)`` if only some of its tables are.
+  /// - Throws: ``StoreError/failed(_:)`` if only some tables are.
   static func isInForce(on connection: PostgresConnection) throws -> Bool {
     guard try hasExtension(connection) else { return false }
     let missing = try undistributed(on: connection)
@@ -65,13 +65,13 @@ enum PostgresDistribution {
 
   // MARK: Distributing
 
-  /// A lock that each store holds while it is open, on the connection that gets notifications.
+  /// A lock of each open store, on the connection for notifications.
   private static let useKey = 738_094_596
-  /// Takes that lock. Nothing waits for it: it only shows that the store is open.
+  /// Acquires this lock. Nothing waits for it: it only shows an open store.
   static let markUse = "SELECT pg_advisory_lock_shared(\(useKey))"
 
   /// Connections with the same name, and the holders of the lock, whose addresses may give other
-  /// names. A connection that was just closed may still be counted for a moment.
+  /// names. A closed connection may still be counted for a moment.
   private static let others = """
     SELECT count(*) FROM pg_stat_activity AS a
     WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -99,8 +99,7 @@ enum PostgresDistribution {
     return Int(workers)
   }
 
-  /// Distributes the tables that are not distributed, all or none, with their rows. Returns their
-  /// number.
+  /// Distributes the remaining tables, all or none, with their rows. Returns their number.
   static func begin(on connection: PostgresConnection) throws -> Int {
     let missing = try undistributed(on: connection)
     var others = try otherConnections(on: connection)
@@ -118,8 +117,8 @@ enum PostgresDistribution {
     return missing.count
   }
 
-  /// Deletes the coordinator's own rows, of which Citus has copied each to a worker; also those
-  /// that an interrupted call has left.
+  /// Deletes the coordinator's own rows, already copied to the workers by Citus; also those left by
+  /// an interrupted call.
   private static func truncateCopies(on connection: PostgresConnection) throws {
     let full = try connection.query(
       .once("SELECT t FROM unnest($1::text[]) AS t WHERE pg_relation_size(t::regclass) > 0"),
@@ -149,7 +148,7 @@ enum PostgresDistribution {
 package struct StoreDistribution: Sendable, Equatable {
   /// Servers with rows of spaces.
   package let workers: Int
-  /// Tables that were not distributed before.
+  /// Tables not distributed before.
   package let tables: Int
 }
 
@@ -166,8 +165,8 @@ package enum DistributionFault: Error, Equatable {
 }
 
 extension PostgresStore {
-  /// Creates the tables if there are none, and distributes them over the workers of Citus by their
-  /// spaces. Tables that are distributed already stay as they are.
+  /// Creates the tables if there are none, and distributes them over the workers of Citus by space.
+  /// Distributed tables stay as they are.
   ///
   /// - Throws: ``DistributionFault``; ``StoreError``.
   package static func distribute(_ addresses: PostgresAddresses) async throws -> StoreDistribution {

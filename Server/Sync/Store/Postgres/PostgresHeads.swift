@@ -3,12 +3,12 @@ import FerryPostgres
 import FerryProtocol
 import Synchronization
 
-/// The heads that a node hears of: it listens to the channels of the spaces that it needs, and
-/// reads their heads when a channel is listened to, so that no move between is lost.
+/// The heads reported to a node. It listens to the channels of the needed spaces. It reads their
+/// heads when it begins to listen to a channel, so no move between is lost.
 final class PostgresHeads: Sendable {
   let moves: HeadMoves
   let channels: PostgresChannels
-  /// Of this run; they hear of the same moves.
+  /// Of this run; they get the same moves.
   let timelines: OwnTimelines
   private let needed: NeededHeads
   private let received = Atomic(0)
@@ -74,7 +74,7 @@ final class PostgresHeads: Sendable {
       } catch {
         failures += 1
         let goesOn = bell.withLock { bell in
-          // Other nodes find moves that are given up at their next sweep.
+          // Other nodes find the remaining moves at their next sweep.
           guard failures < Self.attempts, !bell.isFinishing else { return false }
           for move in moves { _ = bell.rule.add(move) }
           return true
@@ -94,8 +94,8 @@ final class PostgresHeads: Sendable {
     }
   }
 
-  /// Waits until the other nodes are notified of all moves, and ends the streams of moves. A
-  /// notification that fails is not sent again.
+  /// Waits until the other nodes are notified of all moves, and ends the streams of moves. A failed
+  /// notification is not sent again.
   func finish() async {
     bell.withLock { $0.isFinishing = true }
     while let ringing = bell.withLock({ $0.rule.isRinging ? $0.ringing : nil }) {
@@ -108,7 +108,7 @@ final class PostgresHeads: Sendable {
   private static let attempts = 5
   private static let pause = Duration.milliseconds(200)
 
-  /// Takes a notification.
+  /// Handles a notification.
   func receive(_ payload: String) {
     received.add(1, ordering: .relaxed)
     guard let move = HeadMove(payload: payload), needed.contains(move.space) else { return }
@@ -116,7 +116,7 @@ final class PostgresHeads: Sendable {
     moves.publish(move)
   }
 
-  /// Passes on the heads of the needed spaces of channels that are listened to from now on.
+  /// Passes on the heads of the needed spaces of new channels.
   func catchUp(on channels: [String], from pool: PostgresPool) async {
     let spaces = needed.spaces(on: channels)
     guard let heads = try? await Self.heads(of: spaces, in: .authentication, from: pool) else {
@@ -164,7 +164,7 @@ private final class NeededHeads: Sendable {
 
   func watch(_ space: Int64) {
     change { watch in
-      // Moves were missed while the space was not needed, and its head may have gone back.
+      // Moves were missed while the space was not needed, and the head may have gone back.
       if !watch.needs(space) { moves.forget(space) }
       return watch.watch(space)
     }
@@ -180,7 +180,7 @@ private final class NeededHeads: Sendable {
 
   func subscribe(_ space: Int64) { change { $0.markWritten(space) } }
 
-  /// Changes the channels within the lock, so that they change in the same order.
+  /// Changes the channels within the lock, so they change in the same order.
   private func change(_ edit: (inout HeadWatch) -> HeadWatch.Change?) {
     state.withLock { watch in
       switch edit(&watch) {

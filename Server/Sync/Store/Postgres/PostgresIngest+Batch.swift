@@ -16,7 +16,7 @@ extension PostgresIngest {
     ) AS summed WHERE before < 4194304 ORDER BY record
     """)
 
-  /// The next records that changed after a place, by bytes as well as by number.
+  /// The next records changed after a place, by bytes as well as by number.
   private static let changed = PostgresStatement(
     "changed_records",
     """
@@ -65,7 +65,7 @@ extension PostgresIngest {
     }
   }
 
-  /// Shows a matcher one slice of the records that it asks for.
+  /// Shows a matcher one slice of the requested records.
   static func show(
     _ matcher: inout BatchMatcher, in space: Int64, on connection: PostgresConnection
   ) throws {

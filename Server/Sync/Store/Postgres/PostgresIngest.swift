@@ -2,9 +2,9 @@ import FerryPostgres
 import FerryProtocol
 import Foundation
 
-/// Applies one batch of packets in one transaction and two round trips: lock and load; then write and
-/// commit. If a quick decision violates a unique key, a second transaction decides it thoroughly
-/// (``IngestLookUps``).
+/// Applies one batch of packets in one transaction and two round trips: lock and load; then write
+/// and commit. If a quick decision violates a unique key, a second transaction decides it
+/// thoroughly (``IngestLookUps``).
 struct PostgresIngest {
   let space: Int64
   let limits: Limits
@@ -28,7 +28,7 @@ struct PostgresIngest {
         let isThorough = mistaken.concern(packets, in: space)
         return try apply(packets, matches, isThorough: isThorough, observer, on: connection)
       } catch let error as PostgresError where error.sqlState == "23505" {
-        // A unique key: an operation or a record exists that was taken for new.
+        // A unique key: an operation or a record exists that counted as new.
         mistaken.record(packets, in: space)
         return try apply(packets, matches, isThorough: true, observer, on: connection)
       }
@@ -56,7 +56,7 @@ struct PostgresIngest {
     return .done(before: before, effects.batch)
   }
 
-  /// Decides with a context in which `lookUps` is loaded; if that does not suffice, thoroughly.
+  /// Decides with a context in which `lookUps` is loaded; if this is not enough, thoroughly.
   private func decide(
     _ packets: [IncomingPacket], _ matches: BatchMatches, _ lookUps: IngestLookUps,
     from start: IngestRestart, in loaded: IngestContext, on connection: PostgresConnection
@@ -100,8 +100,8 @@ struct PostgresIngest {
   // MARK: Loading
 
   // Each look-up goes by a whole key: LATERAL with OFFSET 0 is not turned into anything else. With
-  // a join or `id = ANY(…)`, a planner that lacks statistics reads all of a space's rows instead,
-  // and a prepared statement keeps that plan.
+  // a join or `id = ANY(…)`, a planner without statistics reads all of a space's rows instead, and
+  // a prepared statement keeps this plan.
 
   private static let chains = PostgresStatement(
     "chains",
@@ -226,7 +226,7 @@ struct PostgresIngest {
     }
   }
 
-  /// Adds the statements that have anything to look up.
+  /// Adds the statements with anything to look up.
   private func add(
     _ lookUps: IngestLookUps, anchors: [OperationID] = [], room: Int,
     to pipeline: inout PostgresPipeline
@@ -266,7 +266,7 @@ struct PostgresIngest {
     try context.boundStates(of: incoming)
   }
 
-  /// Looks up more for a context that was loaded.
+  /// Looks up more for a loaded context.
   ///
   /// - Parameter incoming: The packets of the batch.
   private func load(
@@ -279,7 +279,7 @@ struct PostgresIngest {
     try context.boundStates(of: incoming)
   }
 
-  /// Takes the results of the statements that ``add(_:anchors:to:)`` has added.
+  /// Reads the results of the statements added by ``add(_:anchors:to:)``.
   private func read(
     _ results: ArraySlice<PostgresRows>, _ lookUps: IngestLookUps, anchors: [OperationID] = [],
     into context: inout IngestContext, on connection: PostgresConnection

@@ -2,7 +2,7 @@ import FerryPostgres
 import FerryProtocol
 import Foundation
 
-/// The statements that make a batch durable, each writing any number of rows at once.
+/// The statements to make a batch durable, each for any number of rows at once.
 ///
 /// New rows take the space from its own row: so Citus sends the whole statement to the worker of
 /// the space. If the space were a parameter, the coordinator would compute and copy the rows.
@@ -255,7 +255,7 @@ struct PostgresIngestWrites {
 }
 
 extension PostgresArray<String> {
-  /// Appends text that is UTF-8 already, or NULL.
+  /// Appends text already in UTF-8, or NULL.
   fileprivate mutating func append(utf8OrNull text: [UInt8]?) {
     if let text { append(utf8: text) } else { appendNull() }
   }

@@ -1,7 +1,7 @@
 import FerryPostgres
 import FerryProtocol
 
-/// The missions published in one space, and their content that may be read.
+/// The missions published in one space, and their readable content.
 struct PostgresMissions {
   let space: Int64
   let now: Int64
@@ -225,7 +225,7 @@ struct PostgresMissions {
     ) AS found ON true ORDER BY wanted.sha256
     """)
 
-  /// The same for Citus. It reads the rows of all spaces that have the content.
+  /// The same for Citus. It reads the rows of all spaces with the content.
   private static let neededAnywhere = PostgresStatement(
     "mission_blobs_needed_anywhere",
     "SELECT DISTINCT sha256 FROM mission_blobs WHERE sha256 = ANY($1) ORDER BY sha256")

@@ -28,9 +28,9 @@ extension PostgresIngestWrites {
 }
 
 extension NoticeFeed {
-  /// Stops at a number of bytes as well, so that large values never fill the memory. One operation
-  /// may have made two notices for the device, under two of its names. Each name's notices are read
-  /// in order, and no more of them than a page may hold.
+  /// Stops at a number of bytes as well, so large values never fill the memory. One operation may
+  /// have made two notices for the device, under two of its names. Each name's notices are read in
+  /// order, and no more of them than a page may hold.
   private static let rows = PostgresStatement(
     "notices_pull",
     """
@@ -49,7 +49,8 @@ extension NoticeFeed {
     ) AS summed WHERE before < $5 ORDER BY sequence
     """)
 
-  /// Returns the condition that the principal of a parameter may read the notices of `name.device`.
+  /// Returns the condition under which the principal of a parameter may read the notices of
+  /// `name.device`.
   static func isOwn(_ principal: String) -> String {
     """
     EXISTS (SELECT 1 FROM devices AS own WHERE own.space = $1 AND own.device = name.device
@@ -79,7 +80,7 @@ extension NoticeFeed {
     return names
   }
 
-  /// Creates the answer to that query.
+  /// Creates the answer to this query.
   init(_ rows: PostgresRows, newest: SequenceNumber) throws {
     self.init(
       try rows.map { Row(sequence: try $0.int8(0), body: try $0.bytes(1)) }, newest: newest)

@@ -1,9 +1,9 @@
 import FerryPostgres
 import FerryProtocol
 
-/// The statements that raise a space's retention horizon and delete the rows below it. Only the
-/// first part takes the space's row lock, for a moment. Deleting waits for no writer and no writer
-/// waits for it.
+/// The statements to raise a space's retention horizon and delete the rows below it. Only the first
+/// part takes the space's row lock, for a moment. Deleting waits for no writer and no writer waits
+/// for it.
 struct PostgresPruning {
   let space: Int64
 
@@ -61,7 +61,7 @@ struct PostgresPruning {
 
   // MARK: Slices
 
-  /// Lets one of several servers prune a space at a time. The number is Ferry's own.
+  /// Permits one of several servers to prune a space at a time. The number is Ferry's own.
   private static let claim = PostgresStatement(
     "prune_claim",
     """
@@ -79,9 +79,9 @@ struct PostgresPruning {
     """)
 
   // Goes by the rows' own addresses, one look-up each: no index is cheaper, whatever the
-  // statistics. Rows that a writer holds are left for the next time; other rows are locked until
-  // they are deleted. A record that goes before it was folded would stay in the sums: they begin
-  // from scratch.
+  // statistics. Rows locked by a writer are left for the next time; other rows are locked until
+  // they are deleted. A record deleted before it was folded would stay in the sums: they begin from
+  // scratch.
 
   private static let tombstones = PostgresStatement(
     "prune_tombstones",
@@ -127,7 +127,7 @@ struct PostgresPruning {
     ) SELECT count(*) FROM gone
     """)
 
-  /// Keeps only the last tails of chains that were not written to for long.
+  /// Leaves only the last tails of chains without any write for long.
   private static let trim = PostgresStatement(
     "trim_chains",
     """

@@ -7,8 +7,8 @@ struct PostgresPull {
   let request: PullRequest
   let now: Int64
 
-  /// Looks the newest ones up by order: with `max`, a planner that expects few rows walks over all
-  /// of them.
+  /// Looks the newest ones up by order: with `max`, a planner with an estimate of few rows walks
+  /// over all of them.
   private static let state = PostgresStatement(
     "pull_state",
     """
@@ -32,9 +32,9 @@ struct PostgresPull {
     WHERE s.id = $1
     """)
 
-  /// Stops at a number of bytes as well, so that large values never fill the memory. To sum up the
-  /// bytes takes as long as to read the rows. So it begins at the first large row: the rows before
-  /// it are bounded by their number.
+  /// Stops at a number of bytes as well, so large values never fill the memory. To sum up the bytes
+  /// takes as long as to read the rows. So it begins at the first large row: the rows before it are
+  /// bounded by their number.
   private static let rows = PostgresStatement(
     "pull_rows",
     """
@@ -114,7 +114,7 @@ struct PostgresPull {
   ) throws -> [UInt8] {
     let newest = state.isNull(2) ? 0 : try state.int8(2)
     let tail = state.isNull(3) ? nil : OperationID(uuidBytes: try state.uuidBytes(3))
-    // The heads of a change and of its writes take some 220 bytes more than in the result.
+    // The heads of a change and of all its writes take some 220 bytes more than in the result.
     var page = PageBuilder(
       request, notices: notices, changeBytes: rows.count * 220 + rows.byteCount)
     for row in rows {
@@ -136,7 +136,7 @@ struct PostgresPull {
 }
 
 extension HistoryPlace {
-  /// Reads a place from the columns that hold its parts; `nil` if there is no such operation.
+  /// Reads a place from the columns; `nil` if there is no such operation.
   init?(_ row: PostgresRow, _ sequence: Int, historyHash: Int) throws {
     if row.isNull(sequence) { return nil }
     self.init(

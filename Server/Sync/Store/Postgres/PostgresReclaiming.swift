@@ -7,15 +7,15 @@ import FerryProtocol
 struct PostgresReclaiming {
   let isDistributed: Bool
 
-  /// The lock of the server that reclaims.
+  /// The lock of the reclaiming server.
   static let key = 738_094_594
-  /// The size of rows and indexes up to which a table is rewritten. Its writers wait meanwhile, for
+  /// The size of rows and indexes up to which a table is rewritten. Writers wait meanwhile, for
   /// about a second.
   private static let rewrittenBytes: Int64 = 64 << 20
-  /// Room that is not worth it.
+  /// Room not worth the work.
   private static let slackBytes: Int64 = 1 << 20
 
-  /// Reclaims on one server at a time. A table that another session holds, such as PostgreSQL's own
+  /// Reclaims on one server at a time. A table locked by another session, such as PostgreSQL's own
   /// vacuum or a long read, is left for the next time.
   func run(on connection: PostgresConnection) throws -> ReclaimStep {
     let claim = try connection.query(.once("SELECT pg_try_advisory_lock(\(Self.key))"))
@@ -44,7 +44,7 @@ struct PostgresReclaiming {
     return isBusy ? .busy : .done
   }
 
-  /// Runs a statement. Returns `false` if another session holds its table.
+  /// Runs a statement. Returns `false` if another session has locked the table.
   private func hasRun(_ sql: String, on connection: PostgresConnection) throws -> Bool {
     do throws(PostgresError) {
       try connection.execute(sql)
@@ -56,8 +56,8 @@ struct PostgresReclaiming {
     }
   }
 
-  /// Returns the approximate bytes that a table's rows and indexes need, and the bytes that they
-  /// take. The vacuum before has counted the rows.
+  /// Returns the approximate bytes needed by a table's rows and indexes, and the bytes taken by
+  /// them. The vacuum before has counted the rows.
   private func size(
     of table: String, on connection: PostgresConnection
   ) throws -> (needed: Int64, taken: Int64) {

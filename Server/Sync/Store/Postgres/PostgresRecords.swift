@@ -11,8 +11,8 @@ struct PostgresRecords {
   private static let state = PostgresStatement(
     "records_space", "SELECT epoch, head FROM spaces WHERE id = $1")
 
-  /// Looks each record up by its whole key, in the requested order. It stops at a number of bytes,
-  /// so that large values never fill the memory.
+  /// Looks each record up by the whole key, in the requested order. It stops at a number of bytes,
+  /// so large values never fill the memory.
   private static let rows = PostgresStatement(
     "records_fetch",
     """

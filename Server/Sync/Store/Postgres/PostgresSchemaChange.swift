@@ -3,19 +3,19 @@ import FerryProtocol
 
 /// The schema of a space, which is read and replaced in one transaction.
 struct PostgresSchemaChange {
-  /// Records that are looked at in one round trip.
+  /// Records examined in one round trip.
   private static let chunk: Int64 = 500
 
   let space: Int64
   let now: Int64
-  /// Whether records may go on breaking types and required columns.
+  /// True if records may go on breaking types and required columns.
   let keepsRecords: Bool
   let timelines: OwnTimelines
-  /// Whether everything is rolled back at the end.
+  /// True if everything is rolled back at the end.
   var onlyChecks = false
   /// For the audit log.
   var mark: AuditMark?
-  /// Bytes of states that are looked at in one round trip, above which no further record comes along.
+  /// Bytes of states examined in one round trip, above which no further record is added.
   var chunkBytes: Int64 = 8 << 20
 
   private static let read = PostgresStatement(
@@ -25,7 +25,7 @@ struct PostgresSchemaChange {
     WHERE space = $1 AND tbl = '\(SchemaChange.key.table)' AND record = '\(SchemaChange.key.record)'
     """)
 
-  /// Returns the record that holds the schema; `nil` if there is none.
+  /// Returns the record of the schema; `nil` if there is none.
   static func record(
     in space: Int64, on connection: PostgresConnection
   ) throws -> RecordState? {
@@ -36,7 +36,7 @@ struct PostgresSchemaChange {
 
   /// Applies a schema. Returns the schema in force, and the head if it moved.
   ///
-  /// - Parameter random: For the identifier of the operation that reports it.
+  /// - Parameter random: For the identifier of the reporting operation.
   func apply(
     _ document: SpaceSchema, random: UInt64, on connection: PostgresConnection
   ) throws -> (head: SequenceNumber?, answer: Result<SpaceSchema, Problem>) {
@@ -101,7 +101,7 @@ struct PostgresSchemaChange {
     WHERE before < $5 ORDER BY record
     """)
 
-  /// Removes keys that are gone, and checks the existing records against the new requirements.
+  /// Removes obsolete keys, and checks the existing records against the new requirements.
   private func moveKeys(
     from old: SpaceSchema, to new: SpaceSchema, on connection: PostgresConnection
   ) throws {
@@ -122,8 +122,8 @@ struct PostgresSchemaChange {
     if let problem = audit.problem { throw SchemaRefused(problem: problem) }
   }
 
-  /// Checks some of a table's records, in their order, and lets those that exist claim new keys.
-  /// Returns the last of them, or `nil` if there were none.
+  /// Checks some of a table's records, in order, and lets the existing ones claim new keys. Returns
+  /// the last of them, or `nil` if there were none.
   private func look(
     at table: SchemaAudit.Table, after record: Name, _ audit: inout SchemaAudit,
     on connection: PostgresConnection

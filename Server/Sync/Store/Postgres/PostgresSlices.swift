@@ -1,7 +1,7 @@
 import FerryPostgres
 import FerryProtocol
 
-/// States that are loaded and written in slices, within a transaction.
+/// States loaded and written in slices, within a transaction.
 struct PostgresSlices: IngestSlices {
   let space: Int64
   let now: Int64
@@ -43,7 +43,7 @@ struct PostgresSlices: IngestSlices {
     _ = try connection.pipeline { writes.add(records: slice, to: &$0) }
   }
 
-  /// Shows the states of records that exist, a few at a time.
+  /// Shows the states of existing records, a few at a time.
   static func forEachState(
     of keys: [RecordKey], in space: Int64, on connection: PostgresConnection,
     _ show: (RecordKey, UnsafeRawBufferPointer) throws -> Void

@@ -10,30 +10,30 @@ package final class PostgresStore: SyncStore {
   /// Connections of one node by default. Each holds a thread; commits of one space use one at a
   /// time.
   package static let connectionsStandard = 8
-  /// A call that has taken longer is not tried again: its caller would wait in vain.
+  /// A longer call is not repeated: the caller would wait in vain.
   private static let retryLimit = Duration.seconds(2)
-  /// A call that a worker has held for longer is not tried on the coordinator. It takes up to four
-  /// seconds to notice that a server is silent.
+  /// A call held by a worker for longer is not repeated on the coordinator. Noticing a silent
+  /// server takes up to four seconds.
   private static let workerLimit = Duration.seconds(10)
-  /// How long a check may take.
+  /// The longest time of a check.
   private static let checkLimit = Duration.seconds(2)
   /// Attempts at a batch if the database breaks off. Operations take effect once, so a commit whose
   /// answer was lost may be repeated.
   private static let attempts = 3
-  /// How often the heads are read, for moves that a node did not live to notify.
+  /// The interval of reads of the heads, for moves of a node that failed before it notified.
   package static let sweepIntervalStandard = Duration.seconds(20)
 
   private let pools: StorePools
-  /// A separate connection, so that a check shows the state of the database and not the load.
+  /// A separate connection, so a check shows the state of the database and not the load.
   private let checkPool: PostgresPool
   private let mistaken = MistakenDevices()
-  /// The address for connections that a hold keeps.
+  /// The address for connections of holds.
   private let holdURL: String
-  /// Whether Citus has the tables on several servers.
+  /// True if Citus has the tables on several servers.
   let isDistributed: Bool
   /// Serves pulls as far as it can.
   let replica: ReadReplica?
-  /// Takes packets and reads of spaces, if this node has one.
+  /// The worker for packets and reads of spaces, if this node has one.
   private let worker: CitusWorker?
   private let listener: PostgresListener
   let heads: PostgresHeads
@@ -42,7 +42,7 @@ package final class PostgresStore: SyncStore {
   let makeRandom: @Sendable () -> UInt64
   var timelines: OwnTimelines { heads.timelines }
   private var pool: PostgresPool { pools.main }
-  /// For maintenance that needs a session of its own.
+  /// For maintenance in a separate session.
   var sessionPool: PostgresPool { pools.sessions }
   private let schemas = SchemaCache()
   let limits: Limits
@@ -55,10 +55,10 @@ package final class PostgresStore: SyncStore {
 
   /// - Parameters:
   ///   - addresses: The database.
-  ///   - connections: How many at most, besides one that listens and one that checks. A standby
-  ///     gets as many.
-  ///   - sweepInterval: The time between two looks at the heads, which find the moves of a node that
-  ///     died before it notified.
+  ///   - connections: How many at most, besides one to listen and one to check. A standby gets as
+  ///     many.
+  ///   - sweepInterval: The time between two reads of the heads, to find the moves of a node that
+  ///     failed before it notified.
   ///   - createsIfMissing: Whether a store is made in a database that has none.
   ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
   ///   - makeRandom: The source of the random part of the server's own identifiers.
@@ -186,7 +186,7 @@ package final class PostgresStore: SyncStore {
         try matcher.slice { try PostgresIngest.show(&$0, in: space, on: connection) }
       }
     }
-    // A packet that is known may be one whose commit was not confirmed, and not announced.
+    // The commit of a known packet may be unconfirmed, and not announced.
     let isKnown = batch.results.contains {
       if case .accepted(let receipt, _) = $0 { receipt.status == .duplicate } else { false }
     }

@@ -1,8 +1,8 @@
 import FerryPostgres
 import FerryProtocol
 
-/// The PostgreSQL store's tables. Every key starts with the space, so that Citus distributes the
-/// tables by it (``PostgresDistribution``).
+/// The PostgreSQL store's tables. Every key starts with the space, so Citus distributes the tables
+/// by it (``PostgresDistribution``).
 enum PostgresStoreSchema {
   private static let tables = """
     CREATE TABLE ferry_schema(version integer NOT NULL);
@@ -248,7 +248,7 @@ enum PostgresStoreSchema {
 
   private static let lockKey: Int64 = 7_380_945_921
 
-  /// Creates the tables in a database that has none. Several nodes may start at once.
+  /// Creates the tables in an empty database. Several nodes may start at once.
   ///
   /// - Parameter createsIfMissing: Whether a store is made if there is none.
   static func prepare(_ connection: PostgresConnection, createsIfMissing: Bool) throws {

@@ -1,7 +1,7 @@
 import FerryPostgres
 import FerryProtocol
 
-/// A space's own row under its lock, and its timelines.
+/// A space's own row under its lock, and the space's timelines.
 struct PostgresTimelines {
   let space: Int64
   /// The timelines of this run.
@@ -18,7 +18,7 @@ struct PostgresTimelines {
   private static let save = PostgresStatement(
     "timeline_save", "INSERT INTO timelines(space, began, timeline) VALUES ($1, $2, $3)")
 
-  /// A timeline that the space does not know has no row.
+  /// A timeline unknown in the space has no row.
   private static let ends = PostgresStatement(
     "timeline_ends",
     """
@@ -35,9 +35,9 @@ struct PostgresTimelines {
       ORDER BY next.began LIMIT 1)
     """
 
-  /// Returns the part of FROM that looks up a timeline, as `t` with its end.
+  /// Returns the part of FROM that looks up a timeline, as `t` with the end of it.
   ///
-  /// - Parameter name: The parameter with its name.
+  /// - Parameter name: The parameter with the timeline's name.
   static func joined(_ name: String) -> String {
     """
     LEFT JOIN LATERAL (
@@ -49,7 +49,7 @@ struct PostgresTimelines {
 
   func addLock(to pipeline: inout PostgresPipeline) { pipeline.add(Self.lock, [.int8(space)]) }
 
-  /// Reads the space from the rows that ``addLock(to:)`` asked for.
+  /// Reads the space from the rows requested by ``addLock(to:)``.
   func state(_ rows: PostgresRows) throws -> SpaceState {
     guard let row = rows.first else { throw StoreError.spaceGone }
     var state = SpaceState(
@@ -68,7 +68,7 @@ struct PostgresTimelines {
     try state(connection.query(Self.lock, [.int8(space)]))
   }
 
-  /// Returns the ends of those timelines that are known here.
+  /// Returns the ends of the timelines known here.
   func ends(
     of timelines: [Timeline], on connection: PostgresConnection
   ) throws -> [Timeline: SequenceNumber] {
@@ -83,7 +83,7 @@ struct PostgresTimelines {
     return ends
   }
 
-  /// Writes down that a timeline begins, if one does.
+  /// Stores a new timeline, if one begins.
   static func add(_ state: SpaceState, in space: Int64, to pipeline: inout PostgresPipeline) {
     guard let start = state.timelineStart, let timeline = state.timeline else { return }
     pipeline.add(
@@ -99,12 +99,12 @@ extension PostgresParameters {
 }
 
 extension PostgresRow {
-  /// Returns the end of a timeline, by its own column and that of ``PostgresTimelines/end``.
+  /// Returns the end of a timeline, by its own column and ``PostgresTimelines/end``.
   func timelineEnd(_ timeline: Int, _ end: Int) throws -> SequenceNumber? {
     isNull(timeline) ? nil : isNull(end) ? .max : try int8(end)
   }
 
-  /// Returns a column that may hold a timeline.
+  /// Returns a column with an optional timeline.
   func timeline(_ index: Int) throws -> Timeline? {
     isNull(index) ? nil : Timeline(UInt64(bitPattern: try int8(index)))
   }

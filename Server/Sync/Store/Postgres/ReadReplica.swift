@@ -4,11 +4,11 @@ import Synchronization
 /// A hot standby that serves pulls (PostgreSQL manual, chapter 27.4). There may be several behind
 /// one address.
 ///
-/// A pull is never behind a commit that was confirmed before it. The primary reports the position
-/// of its log, and the standby answers once it has replayed the log up to there. If it has not in
-/// time, or fails, the primary answers.
+/// A pull is never behind an earlier confirmed commit. The primary reports the position of its log,
+/// and the standby answers after it has replayed the log up to there. If it is late, or fails, the
+/// primary answers.
 final class ReadReplica: Sendable {
-  /// How long a standby may take to reach the primary's position.
+  /// The longest time of a standby to reach the primary's position.
   private static let waitLimit = Duration.milliseconds(50)
   private static let pause = Duration.milliseconds(2)
 
@@ -94,9 +94,9 @@ final class ReadReplica: Sendable {
 
   private func beginRest() { state.withLock { $0.rest.failed(now: .now) } }
 
-  /// Throws if the address is of a server that is no standby of the primary. A standby that cannot
-  /// be reached is permitted: the primary answers until it can. If the primary's address names
-  /// several servers, the standby may have become the primary.
+  /// Throws if the server at the address is no standby of the primary. An unreachable standby is
+  /// permitted: the primary answers until the standby can. If the primary's address names several
+  /// servers, the standby may have become the primary.
   func check() async throws(StoreError) {
     do {
       let place = try await primary.run(in: .pull, LogPlace.current)
@@ -119,24 +119,24 @@ final class ReadReplica: Sendable {
 
 /// A place in the log of a primary.
 struct LogPlace: Sendable, Equatable {
-  /// The end of the log that is on the primary's disk, as text (type `pg_lsn`).
+  /// The end of the log on the primary's disk, as text (type `pg_lsn`).
   let position: String
-  /// The cluster's identifier, which its standbys share.
+  /// The cluster's identifier, common to all standbys.
   let cluster: Int64
   let database: String
-  /// The history that the log belongs to: a promotion begins another one.
+  /// The history of the log: a promotion begins another one.
   let timeline: Int32
 
   /// The state of a server, compared with a place.
   enum Progress: Sendable {
-    /// Has replayed the log up to the place.
+    /// The standby has replayed the log up to the place.
     case reached
     case behind
     /// Is no standby, or follows another history: after a failover, for example.
     case unrelated
   }
 
-  /// Reads the present place. All commits that were confirmed before are in front of it.
+  /// Returns the present place. All commits confirmed before are in front of it.
   ///
   /// With `synchronous_commit = off`, commits are confirmed before they are on the disk.
   static func current(on connection: PostgresConnection) throws -> LogPlace {
@@ -182,7 +182,7 @@ struct LogPlace: Sendable, Equatable {
     return try row.bool(1) ? .reached : .behind
   }
 
-  /// Whether this server is a standby that has the same database.
+  /// Returns `true` if this server is a standby with the same database.
   ///
   /// - Parameter orPrimary: Whether it may be a primary.
   func isOfSameDatabase(on connection: PostgresConnection, orPrimary: Bool) throws -> Bool {

@@ -1,10 +1,10 @@
 import FerryPlatform
 import FerryPostgres
 
-/// The pauses of a server whose work another one can do, such as a standby or a worker; pure.
+/// The pauses of a server with a substitute, such as a standby or a worker; pure.
 ///
-/// After a failure the other server does its work. When the pause is over, one caller tries the
-/// server; the others go on with the other one until it succeeds.
+/// After a failure the other server does the work. When the pause is over, one caller tries the
+/// server; the others use the other one until it succeeds.
 struct ServerRest {
   static let length = Duration.seconds(5)
 
@@ -47,8 +47,8 @@ struct ServerRest {
   }
 
   /// Connections, rights, missing tables and missing resources are about the server. A server of
-  /// Citus passes on the errors of another one: those of classes 08 and 57P, since its own ones end
-  /// the connection, and others with the place in their context.
+  /// Citus passes on the errors of another one. These are errors of classes 08 and 57P, since its
+  /// own ones end the connection, and others with the place in their context.
   static func effect(of error: PostgresError) -> Effect {
     switch error.kind {
     case .connectionFailed, .connectionLost, .noAnswer, .readOnly: return .rest

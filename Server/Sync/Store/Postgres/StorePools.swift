@@ -1,9 +1,9 @@
 import FerryPostgres
 
-/// The connections of a store to its main server.
+/// The connections of a store to the main server.
 struct StorePools {
   let main: PostgresPool
-  /// For work that needs a session of its own; the main one, unless there is a direct address.
+  /// For work in a separate session; the main pool, unless there is a direct address.
   let sessions: PostgresPool
 
   /// - Throws: ``StoreError/failed(_:)`` if the direct address is of another database.
@@ -31,8 +31,8 @@ struct StorePools {
     await main.close()
   }
 
-  /// Returns a pool's options. A statement ends by its own timeout, so a longer silence is of a
-  /// server that hangs.
+  /// Returns a pool's options. A statement has a timeout, so a longer silence means a hanging
+  /// server.
   static func options(_ connections: Int, _ sharing: PostgresSharing) -> PostgresPool.Options {
     var options = PostgresPool.Options()
     options.sharing = sharing
@@ -54,7 +54,7 @@ struct StorePools {
     return options
   }
 
-  /// Returns values that no two databases share.
+  /// Returns values unique to each database.
   private static func identity(_ connection: PostgresConnection) throws -> [String] {
     let row = try connection.query(
       .once(

@@ -1,7 +1,8 @@
-/// How much one principal, and one space, may take of a server (SPEC.md §10).
+/// The limits of one principal, and of one space, on a server (SPEC.md §10).
 ///
-/// Principals of one account (``Principal/account``) count as one. Each limit is far above honest use. It keeps one member of a space from filling the disk, or
-/// the memory, that all of them share. `Int64.max` is no limit.
+/// Principals of one account (``Principal/account``) count as one. Each limit is far above honest
+/// use. It prevents one member of a space from filling the disk, or the memory, shared by all of
+/// them. `Int64.max` is no limit.
 package struct Quotas: Sendable, Equatable {
   /// Bytes of the records by which one principal made a space grow.
   package var principalBytes: Int64 = 64 << 30
@@ -11,32 +12,32 @@ package struct Quotas: Sendable, Equatable {
   package var spaceBytes: Int64 = 256 << 30
   /// All records of a space.
   package var spaceRecords: Int64 = 100_000_000
-  /// Bytes that one principal writes to a space's history in a day.
+  /// Bytes written to a space's history by one principal in a day.
   package var dailyBytes: Int64 = 64 << 30
-  /// Bytes that all principals write to a space's history in a day. Above it, those that wrote less
+  /// Bytes written to a space's history by all principals in a day. Above it, principals with less
   /// than a share of it go on.
   package var spaceDailyBytes: Int64 = 256 << 30
   /// The shares of a space's quotas.
   static let sharesOfSpace: Int64 = 64
-  /// Packets of one principal that a space buffers, of all its devices.
+  /// Buffered packets of one principal in a space, of all its devices.
   package var bufferedPackets: Int64 = 5_000
   /// Bytes of those packets.
   package var bufferedBytes: Int64 = 512 << 20
-  /// Packets of all principals that a space buffers.
+  /// Buffered packets of all principals in a space.
   package var spaceBufferedPackets: Int64 = 50_000
   /// Bytes of those packets.
   package var spaceBufferedBytes: Int64 = 4 << 30
-  /// Device identifiers that one principal owns in a space.
+  /// Device identifiers owned by one principal in a space.
   package var devices: Int64 = 10_000
   /// Device identifiers of a space.
   package var spaceDevices: Int64 = 100_000
-  /// Spaces that one principal creates.
+  /// Spaces created by one principal.
   package var spaces: Int64 = 10_000
-  /// Tokens that one principal made.
+  /// Tokens created by one principal.
   package var tokens: Int64 = 10_000
-  /// Event streams that one principal has open on one server.
+  /// Open event streams of one principal on one server.
   package var streams = 1_000
-  /// Bytes of a space's uploads that are finished and that no mission names yet.
+  /// Bytes of a space's finished uploads, named by no mission yet.
   package var unpublishedBytes: Int64 = 256 << 30
   /// The number of those uploads: two missions of the largest size.
   package var unpublishedFiles: Int64 = 200_000
@@ -46,10 +47,10 @@ package struct Quotas: Sendable, Equatable {
 
   package static let standard = Quotas()
 
-  /// Returns whether a principal may add to the use of a space by all principals.
+  /// Returns `true` if a principal may add to the use of a space by all principals.
   ///
-  /// All of them may use a half of the limit. The other half is for principals that have less than a
-  /// share, so that a few of them never keep out the others.
+  /// All of them may use a half of the limit. The other half is for principals with less than a
+  /// share, so a few of them never keep out the others.
   ///
   /// - Parameters:
   ///   - own: the use by the principal's account before.

@@ -1,5 +1,5 @@
-/// The use of a space by one principal, or by all of them together. It is counted with each change,
-/// in its transaction, and is never negative.
+/// The use of a space by one principal, or by all of them together. Each change counts in the same
+/// transaction. A use is never negative.
 package struct Usage: Sendable, Equatable {
   /// Bytes of the states of living records.
   package var bytes: Int64 = 0
@@ -13,7 +13,7 @@ package struct Usage: Sendable, Equatable {
   package var packetBytes: Int64 = 0
   /// The day to which ``written`` belongs: days since 1970 by the server's clock.
   package var day: Int64 = 0
-  /// Bytes written to the history on that day.
+  /// Bytes written to the history on this day.
   package var written: Int64 = 0
 
   package init() {}
@@ -36,7 +36,7 @@ package struct Usage: Sendable, Equatable {
   /// Milliseconds of a day.
   package static let dayLength: Int64 = 86_400_000
 
-  /// Returns the same on the day of `now`: bytes that were written on another day count no more.
+  /// Returns the same on the day of `now`: bytes written on another day count no more.
   package func today(_ now: Int64) -> Usage {
     var usage = self
     let day = now / Self.dayLength
@@ -44,13 +44,13 @@ package struct Usage: Sendable, Equatable {
     return usage
   }
 
-  /// Counts living records that grew, appeared, shrank or were deleted.
+  /// Counts living records on growth, creation, shrinking or deletion.
   package mutating func add(bytes: Int64, records: Int64) {
     self.bytes = max(0, self.bytes + bytes)
     self.records = max(0, self.records + records)
   }
 
-  /// Counts packets that are buffered from now on, or no more.
+  /// Counts packets that enter or leave the buffer.
   package mutating func add(packets: Int64, bytes: Int64) {
     self.packets = max(0, self.packets + packets)
     packetBytes = max(0, packetBytes + bytes)

@@ -2,8 +2,8 @@ import FerryProtocol
 
 /// The changes of a batch to the use of a space by the principals' accounts; pure.
 ///
-/// An account is charged for the growth that the operations of its principals cause, and has the
-/// credit for bytes that they remove. So no account is charged for another one's data, and a space's total
+/// An account is charged for the growth caused by operations of its principals, and has the credit
+/// for bytes removed by them. So no account is charged for another one's data, and a space's total
 /// bounds all.
 struct UsageLedger {
   private let before: [Principal: Usage]
@@ -29,7 +29,7 @@ struct UsageLedger {
 
   // MARK: Devices and buffered packets
 
-  /// Counts device identifiers that got an owner, or another one, with their buffered packets.
+  /// Counts device identifiers with a first or another owner, and their buffered packets.
   mutating func move(_ owners: [DeviceID: Principal], in context: IngestContext) {
     for (device, principal) in owners {
       let owner = principal.account
@@ -62,7 +62,7 @@ struct UsageLedger {
     runStart = ((usage[owner.account] ?? Usage()).today(now), total.today(now))
   }
 
-  /// Counts the changes of one packet to records, and the bytes that it wrote to the history.
+  /// Counts the changes of one packet to records, and the bytes written to the history.
   mutating func charge(_ owner: Principal, bytes: Int64, records: Int64, written: Int64) {
     if bytes == 0 && records == 0 && written == 0 { return }
     var own = (usage[owner.account] ?? Usage()).today(now)
@@ -74,8 +74,8 @@ struct UsageLedger {
     total.written += written
   }
 
-  /// Returns the reason why the run under way takes too much; `nil` if it does not. A run that
-  /// frees room, and one that takes none, is never too much.
+  /// Returns the reason if the run under way takes too much; `nil` otherwise. A run that frees room
+  /// or takes none is never too much.
   func excess(of owner: Principal) -> Problem? {
     let own = usage[owner.account] ?? Usage()
     if own.written > runStart.own.written, let problem = writeExcess { return problem }
@@ -87,8 +87,8 @@ struct UsageLedger {
         records: quotas.spaceRecords)
   }
 
-  /// The reason why no more may be written today. If all principals together wrote too much, those
-  /// that wrote little go on.
+  /// The reason for no more writes today. If all principals together wrote too much, those with few
+  /// writes go on.
   private var writeExcess: Problem? {
     let (own, all) = (runStart.own.written, runStart.total.written)
     if own >= quotas.dailyBytes {

@@ -1,23 +1,23 @@
 import FerryProtocol
 
-/// The rows that one slice deletes, and their order; pure.
+/// The rows to delete in one slice, and their order; pure.
 ///
 /// Operations go first, then tombstones and notices. Rows of devices need the space's lock. A slice
-/// reaches them only if it deleted nothing else, so that no writer can wait for it and block it.
+/// reaches them only if it deleted nothing else, so no writer can wait for it and block it.
 struct PruneWork {
-  /// Buffered packets that one slice deletes at most: each may have 8 MiB.
+  /// The most buffered packets deleted in one slice: each may have 8 MiB.
   static let bufferedRows = 50
-  /// Devices that one slice forgets at most, and chains that it trims at most.
+  /// The most devices forgotten in one slice, and the most chains trimmed.
   static let deviceRows = 500
 
   let retentionHorizon: SequenceNumber
   /// The operations to delete; empty if none are left.
   let operations: Range<SequenceNumber>
   private let rowsMax: Int
-  /// The rows that were deleted so far.
+  /// The rows deleted so far.
   var rows = PrunedRows()
 
-  /// - Parameter first: The first operation of the space if the slice does not know its start;
+  /// - Parameter first: The first operation of the space if the slice does not know the start;
   ///   `nil` if there is none.
   init(_ slice: PruneSlice, retentionHorizon: SequenceNumber, first: SequenceNumber?) {
     self.retentionHorizon = retentionHorizon
@@ -33,13 +33,13 @@ struct PruneWork {
     operations.upperBound < retentionHorizon ? 0 : Int64(max(0, rowsMax - rows.count))
   }
 
-  /// Whether rows of devices go now.
+  /// True if rows of devices go now.
   var reachesDevices: Bool {
     operations.upperBound >= retentionHorizon && rows.count == rows.buffered
   }
 
-  /// Whether devices are forgotten and chains are trimmed. While all history is kept, each operation
-  /// is known by its identifier, and nothing is forgotten.
+  /// True if devices are forgotten and chains are trimmed. While all history is stored, each
+  /// operation is known by identifier, and nothing is forgotten.
   var forgetsDevices: Bool { reachesDevices && retentionHorizon > 0 }
 
   /// The result of the slice.

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// How long a space keeps the history and the tombstones that its devices may still need.
+/// The duration for which a space stores the history and tombstones that devices may still need.
 package struct Retention: Sendable, Equatable {
   /// Milliseconds, never negative; `nil` to keep everything for ever.
   package let milliseconds: Int64?
@@ -10,11 +10,10 @@ package struct Retention: Sendable, Equatable {
   /// Nothing is ever pruned.
   package static let forever = Retention(milliseconds: nil)
 
-  /// The retention of new spaces: 90 days. A device that was away for longer pulls everything
-  /// again.
+  /// The retention of new spaces: 90 days. A device pulls everything again after a longer absence.
   package static let standard = Retention(milliseconds: 90 * 86_400_000)
 
-  /// Whether devices may send again operations that were pruned (SPEC.md §13).
+  /// True if devices may send pruned operations again (SPEC.md §13).
   package var isShort: Bool { milliseconds.map { $0 < Limits.confirmedAgeMax } ?? false }
 
   /// For the audit log.
@@ -23,8 +22,8 @@ package struct Retention: Sendable, Equatable {
   /// The longest time between two marks of a moving head.
   package static let markIntervalMax: Int64 = 3_600_000
 
-  /// The shortest time between two marks: a tenth of the retention and at most an hour. History is
-  /// kept longer than requested by up to that time.
+  /// The shortest time between two marks: a tenth of the retention and at most an hour. History
+  /// stays longer than requested by up to this time.
   package var markInterval: Int64 {
     min(Self.markIntervalMax, (milliseconds ?? Self.markIntervalMax * 10) / 10)
   }
@@ -63,13 +62,13 @@ package struct HorizonRequest: Sendable, Equatable {
     return Self.moment(olderThan, before: now)
   }
 
-  /// Chains of devices that were not seen since are trimmed. They are as old as pruned history, but
-  /// never younger than operations that devices keep to send again.
+  /// Chains of devices not seen since are trimmed. They are as old as pruned history, but never
+  /// younger than operations stored in devices to send again.
   package var chainCutoff: Int64 {
     olderThan.map { Self.moment(max($0, Limits.confirmedAgeMax), before: now) } ?? .min
   }
 
-  /// Devices that were not seen since are forgotten: four times as long ago.
+  /// Devices not seen since are forgotten: four times as long ago.
   package var deviceCutoff: Int64 {
     guard let olderThan else { return .min }
     let (age, overflow) = max(olderThan, Limits.confirmedAgeMax).multipliedReportingOverflow(by: 4)
@@ -82,7 +81,7 @@ package struct HorizonRequest: Sendable, Equatable {
   }
 }
 
-/// The facts that decide how far a space's retention horizon may rise.
+/// The facts behind the highest possible retention horizon of a space.
 package struct HorizonState: Sendable, Equatable {
   package let head: SequenceNumber
   package let retentionHorizon: SequenceNumber
@@ -98,8 +97,8 @@ package struct HorizonState: Sendable, Equatable {
     (self.newest, self.oldEnough) = (newest, oldEnough)
   }
 
-  /// Returns the mark that is due: the head has moved, and enough time has passed. Marks never go
-  /// back in time: if a clock goes back, history stays longer, and is never deleted too early.
+  /// Returns the due mark: the head has moved, and enough time has passed. Marks never go back in
+  /// time: if a clock goes back, history stays longer, and is never deleted too early.
   package func dueMark(_ request: HorizonRequest) -> HeadTime? {
     let last = newest ?? HeadTime(sequence: retentionHorizon, at: .min)
     guard head > last.sequence else { return nil }
@@ -132,13 +131,13 @@ package struct RaisedHorizon: Sendable, Equatable {
 
 /// A bounded piece of the work below the retention horizon, done in one transaction.
 package struct PruneSlice: Sendable, Equatable {
-  /// Operations up to here are gone already; `nil` if that is not known.
+  /// Operations up to here are gone already; `nil` if unknown.
   package var after: SequenceNumber?
   /// Packets buffered at or before this moment go, milliseconds since 1970.
   package var bufferedBefore: Int64
-  /// Chains of devices that were last seen at or before this moment are trimmed.
+  /// Chains of devices last seen at or before this moment are trimmed.
   package var chainsBefore: Int64
-  /// Devices that were last seen at or before this moment are forgotten.
+  /// Devices last seen at or before this moment are forgotten.
   package var devicesBefore: Int64
   /// Rows at most.
   package var rows: Int
@@ -164,9 +163,9 @@ package struct PrunedRows: Sendable, Equatable {
   package var operations = 0
   package var tombstones = 0
   package var notices = 0
-  /// Packets that waited for an earlier one that never came.
+  /// Packets with an earlier one that never came.
   package var buffered = 0
-  /// Devices that were away for long: chains trimmed, and devices forgotten. Not among ``count``.
+  /// Devices away for long: chains trimmed, and devices forgotten. Not among ``count``.
   package var devices = 0
 
   package init(operations: Int = 0, tombstones: Int = 0, notices: Int = 0, buffered: Int = 0) {
@@ -195,12 +194,11 @@ package enum PruneStep: Sendable, Equatable {
 
 /// The result of a call to reclaim room.
 package enum ReclaimStep: Sendable, Equatable {
-  /// Nothing is left that is worth reclaiming.
+  /// Nothing worth reclaiming is left.
   case done
   /// Call it again.
   case more
-  /// Another session, such as PostgreSQL's own vacuum, holds a table that it needs: try again
-  /// later.
+  /// Another session, such as PostgreSQL's own vacuum, holds a needed table: try again later.
   case busy
 }
 
@@ -217,22 +215,22 @@ package struct ReclaimDebt: Sendable, Equatable {
 
   package mutating func reset() { rows = 0 }
 
-  /// Returns whether it is worth the work, which grows with the history that stays. If little of
+  /// Returns `true` if it is worth the work, which grows with the remaining history. If little of
   /// much is deleted, new rows soon take the room.
   package func isDue(keeping history: SequenceNumber) -> Bool {
     rows >= max(Self.rowsMin, Int(clamping: history / 10))
   }
 }
 
-/// The part of a store that forgets. The retention horizon rises first and permanently. Only then
-/// are rows deleted, so that no cursor is served that would miss one.
+/// The deletion of old rows in a store. The retention horizon rises first and permanently. Only
+/// then are rows deleted, so no cursor is served that would miss one.
 package protocol RetentionStore: Sendable {
-  /// Sets how long the space keeps its history from now on. Deleted history stays deleted.
+  /// Sets the retention of the space's history from now on. Deleted history stays deleted.
   func setRetention(
     _ retention: Retention, of space: Int64, by mark: AuditMark?
   ) async throws(StoreError)
 
-  /// Marks the head's time if that is due, and raises the retention horizon.
+  /// Marks the head's time if due, and raises the retention horizon.
   func raiseRetentionHorizon(
     of space: Int64, _ request: HorizonRequest
   ) async throws(StoreError) -> RaisedHorizon

@@ -64,7 +64,7 @@ extension SQLiteStore {
   package func neededBlobs(
     among hashes: [ContentHash]
   ) async throws(StoreError) -> [ContentHash] {
-    // Not from a reader: a publication that has just been committed counts.
+    // Not from a reader: a publication committed a moment ago counts.
     try await write { try $0.neededBlobs(among: hashes) }
   }
 }

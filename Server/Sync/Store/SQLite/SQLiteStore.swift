@@ -9,9 +9,9 @@ import Synchronization
 package final class SQLiteStore: SyncStore {
   /// The store's file in the data directory.
   package static let fileName = "ferry.sqlite"
-  /// Threads that read beside the writer.
+  /// Threads of readers beside the writer.
   private static let readerCount = 3
-  /// Reads and writes that wait for a thread, of each kind.
+  /// Reads and writes in the queue for a thread, of each kind.
   private static let waitingMax = 1_024
 
   let slice: WriteSlice
@@ -19,16 +19,16 @@ package final class SQLiteStore: SyncStore {
   /// The thread of large packets, which go one after the other: users take turns.
   private let stager: StoreThread
   private let stagerTurns = FairGate(FlowLimits(all: 1), waitingMax: SQLiteStore.waitingMax)
-  /// The turns of calls that assign places in a space.
+  /// The turns of calls to assign places in a space.
   private let spaceTurns = SpaceTurns()
   private let readers: [StoreThread]
   /// Reads under way on each of them.
   private let load = Mutex([Int](repeating: 0, count: SQLiteStore.readerCount))
-  /// One reader is left to the other users, so that their reads begin at once.
+  /// One reader is left to the other users, so their reads begin at once.
   private let readTurns = FairGate(
     FlowLimits(all: SQLiteStore.readerCount, user: SQLiteStore.readerCount - 1),
     waitingMax: SQLiteStore.waitingMax)
-  /// The second write waits at the thread, so that the thread has no pause.
+  /// The second write waits at the thread, so the thread has no pause.
   private let writeTurns = FairGate(FlowLimits(all: 2), waitingMax: SQLiteStore.waitingMax)
   let moves = HeadMoves()
   let makeEpoch: @Sendable () -> Epoch
@@ -40,8 +40,8 @@ package final class SQLiteStore: SyncStore {
   }
 
   /// - Parameters:
-  ///   - fileSystem: The SQLite VFS that holds the directory; `nil` for the operating system's.
-  ///   - makeExecutor: A place for blocking work, by the name that debuggers show.
+  ///   - fileSystem: The SQLite VFS of the directory; `nil` for the operating system's.
+  ///   - makeExecutor: A place for blocking work, by a name for debuggers.
   ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
   ///   - makeRandom: The source of the random part of the server's own identifiers.
   package init(
@@ -74,7 +74,7 @@ package final class SQLiteStore: SyncStore {
     try await writer.run { _ in }
   }
 
-  /// Reads and writes that wait for their turns.
+  /// Reads and writes in the queue for their turns.
   var waitingCount: Int { readTurns.waitingCount + writeTurns.waitingCount }
 
   /// - Parameter function: The caller, whose name the spans of traces have.
@@ -128,8 +128,8 @@ package final class SQLiteStore: SyncStore {
     let flow = WorkFlow.current.path
     guard await readTurns.enter(flow) else { throw .tooMuchWaits }
     defer { readTurns.leave(flow) }
-    // Picks the first of the readers that have least to do. A reader that was used before has the
-    // schema, the statements and the pages, and a reader that is never needed is never opened.
+    // Picks the first of the readers with the least work. A used reader has the schema, the
+    // statements and the pages. An unneeded reader is never opened.
     let index = load.withLock { load in
       let least = load.indices.min { (load[$0], $0) < (load[$1], $1) } ?? 0
       load[least] += 1
@@ -171,8 +171,7 @@ package final class SQLiteStore: SyncStore {
     }
   }
 
-  /// Removes the rows that a process left behind the heads, when it ended while it wrote large
-  /// packets.
+  /// Removes rows behind the heads, left by a process that ended while it wrote large packets.
   package func recover() async throws(StoreError) { try await stage { try $0.removeStagedRows() } }
 
   /// Runs one of the server's own operations, and reports the head if it moved.
@@ -209,8 +208,8 @@ package final class SQLiteStore: SyncStore {
     return try await run(work, in: space)
   }
 
-  /// Checks a schema beside the writer, in slices between which large packets of other spaces go, and
-  /// puts it in force unless it only checks. Packets of the same space wait.
+  /// Checks a schema beside the writer, in slices between which large packets of other spaces go,
+  /// and puts it in force unless it only checks. Packets of the same space wait.
   ///
   /// - Parameter function: The caller, whose name the spans of traces have.
   func run(
@@ -274,7 +273,7 @@ package final class SQLiteStore: SyncStore {
   }
 }
 
-/// A store's file on a separate thread, opened at its first use.
+/// A store's file on a separate thread, opened at the first use.
 private actor StoreThread {
   private let executor: any WorkExecutor
   private let open: @Sendable () throws -> SQLiteStoreFile
@@ -290,7 +289,7 @@ private actor StoreThread {
     self.open = open
   }
 
-  /// Runs `body` as ``run(_:)`` does. In a request that is exported, the wait and the work are spans.
+  /// Runs `body` like ``run(_:)``. In an exported request, the wait and the work are spans.
   nonisolated func run<T: Sendable>(
     for function: String, _ body: @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {

@@ -23,7 +23,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Shows a matcher one slice of the records that it asks for.
+  /// Shows a matcher one slice of the requested records.
   func show(_ matcher: inout BatchMatcher, in space: Int64) throws {
     switch matcher.step {
     case .done: return

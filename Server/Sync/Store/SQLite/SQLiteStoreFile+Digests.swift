@@ -64,8 +64,8 @@ extension SQLiteStoreFile {
 
   // MARK: Folding
 
-  /// Returns the sequence up to which the sums are right. If records are gone that were not folded,
-  /// the sums begin again from scratch.
+  /// Returns the sequence up to which the sums are right. If records are gone without having been
+  /// folded, the sums begin again from scratch.
   private func openSums(of space: Int64) throws -> SequenceNumber {
     try connection.run(
       "INSERT INTO digest_states(space, sequence) VALUES (?, 0) ON CONFLICT DO NOTHING", space)

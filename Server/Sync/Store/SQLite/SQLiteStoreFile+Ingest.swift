@@ -13,7 +13,7 @@ extension SQLiteStoreFile {
       ?? ingestInSlices(packets, into: space, now: now, matches, room: room)
   }
 
-  /// Does the same in one short transaction. Returns `nil`, and changes nothing, if that would take
+  /// Does the same in one short transaction. Returns `nil`, and changes nothing, if this would take
   /// more than a slice.
   func ingestAtOnce(
     _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches,
@@ -56,8 +56,8 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Throws if a decision about packets, and about the buffered ones that are loaded, takes more than
-  /// a slice.
+  /// Throws if a decision about packets, and about the loaded buffered ones, takes more than a
+  /// slice.
   private func bound(
     _ packets: [IncomingPacket], in context: IngestContext, rounds: Int = 1
   ) throws {
@@ -68,7 +68,7 @@ extension SQLiteStoreFile {
 
   // MARK: Loading
 
-  /// Loads the data that a decision about packets lacks.
+  /// Loads data missing for a decision about packets.
   func load(
     _ need: IngestNeed, of count: Int, in space: Int64, _ matches: BatchMatches,
     into context: inout IngestContext
@@ -88,10 +88,10 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Returns the state of a space in which no large packet is being written.
+  /// Returns the state of a space without an unfinished large packet.
   ///
   /// - Parameter staging: The caller's own rows behind the head, if there are any.
-  /// - Throws: `SpaceUnsettled` if the space has other rows behind its head, or replaced ones.
+  /// - Throws: `SpaceUnsettled` if the space has other rows behind the head, or replaced ones.
   func spaceState(_ space: Int64, staging: StagingState? = nil) throws -> SpaceState {
     let state = try connection.first(
       """
@@ -116,7 +116,7 @@ extension SQLiteStoreFile {
     return state
   }
 
-  /// Loads everything that a decision about packets needs at first.
+  /// Loads everything needed at first for a decision about packets.
   func context(
     for incoming: [IncomingPacket], in space: Int64, now: Int64, _ room: IngestRoom
   ) throws -> IngestContext {
@@ -129,7 +129,7 @@ extension SQLiteStoreFile {
     return context
   }
 
-  /// Loads the part of a context that has neither records nor the history. They change only together
+  /// Loads the part of a context with neither records nor the history. They change only together
   /// with the head, or are removed behind the retention horizon.
   ///
   /// - Parameter staging: The caller's own rows behind the head, if there are any.
@@ -147,7 +147,7 @@ extension SQLiteStoreFile {
     if incoming.contains(where: \.needsOpenServer) {
       context.hasHadTokens = try hasEverHadTokens()
     }
-    // In one order: the packets that wait are compared with those of another frame.
+    // In one order: the waiting packets are compared with those of another frame.
     for device in Set(packets.map(\.device)).sorted() {
       let known = try self.device(device, in: space)
       (context.owners[device], context.chains[device]) = (known?.owner, known?.chain)
@@ -180,7 +180,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Loads the names of the space's tables if the packets write to one that has no record.
+  /// Loads the names of the space's tables if the packets write to a table without records.
   private func loadTables(
     of packets: [Packet], in space: Int64, into context: inout IngestContext
   ) throws {
@@ -204,7 +204,7 @@ extension SQLiteStoreFile {
       ) { $0.name(0) })
   }
 
-  /// Loads the columns that the packets write and their tables lack.
+  /// Loads the columns written by the packets that their tables lack.
   private func loadColumns(
     of packets: [Packet], in space: Int64, into context: inout IngestContext
   ) throws {
@@ -221,7 +221,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Returns the user of a device, its progress and its name; `nil` if no packet of it was taken.
+  /// Returns the user of a device, the progress and the name; `nil` without any accepted packet.
   func device(
     _ device: DeviceID, in space: Int64
   ) throws -> (owner: Principal, chain: DeviceChain?, name: DeviceName?)? {
@@ -263,7 +263,7 @@ extension SQLiteStoreFile {
     return try known(id, in: space, quoting: &room)
   }
 
-  /// - Parameter room: Bytes of large outcomes that are loaded; reduced by this one.
+  /// - Parameter room: Bytes of large outcomes to load; reduced by this one.
   private func known(
     _ id: OperationID, in space: Int64, quoting room: inout Int
   ) throws -> KnownOperation? {
@@ -304,9 +304,9 @@ extension SQLiteStoreFile {
     ) { try RecordState(stored: $0.blobBytes(0), limits: .stored) }
   }
 
-  /// Loads a record's size, and its state if there is room for it.
+  /// Loads a record's size, and the state if there is room for it.
   ///
-  /// - Parameter room: Bytes of states that are still loaded; reduced by this one.
+  /// - Parameter room: Bytes of states still to load; reduced by this one.
   func loadRecord(
     _ key: RecordKey, in space: Int64, room: inout Int, into context: inout IngestContext
   ) throws {

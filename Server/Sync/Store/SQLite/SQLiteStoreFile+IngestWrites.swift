@@ -2,7 +2,7 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// The rows that packets write.
+/// The rows written by packets.
 extension SQLiteStoreFile {
   func save(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
     guard !effects.isEmpty else { return }
@@ -61,7 +61,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Returns the statement that writes a row of a record that has none, or beside the present one.
+  /// Returns the statement that writes a first row of a record, or a row beside the present one.
   func recordInsertion() throws -> SQLiteStatement {
     try connection.statement(
       """
@@ -112,7 +112,7 @@ extension SQLiteStoreFile {
   }
 }
 
-/// Binds the columns of `operations` after the space: most rows that a server writes.
+/// Binds the columns of `operations` after the space: most rows written by a server.
 extension IngestEffects.OperationRow: SQLiteBindable {
   @usableFromInline
   package func bind(to parameters: inout SQLiteParameters) {

@@ -9,14 +9,14 @@ extension SQLiteStoreFile {
     for row in rows { try insert.run(space, row.device.value, row.sequence, SQLiteText(row.body)) }
   }
 
-  /// Reads the asking device's notices after its cursor, as many as a page may hold. One operation
+  /// Reads the asking device's notices after the cursor, as many as a page may hold. One operation
   /// may have made two notices for it, under two of its names.
   func notices(
     for request: PullRequest, in space: Int64, to head: SequenceNumber
   ) throws -> NoticeFeed {
     if request.device == nil { return NoticeFeed() }
     let received = request.cursor?.received ?? 0
-    // Notices of a device of another principal are only for that principal.
+    // Notices of a device of another principal are only for this principal.
     let names = try request.addressees.filter { name in
       try device(name, in: space)?.owner.leaves(deviceTo: request.principal) ?? false
     }

@@ -1,8 +1,8 @@
 import FerryProtocol
 import FerrySQLite
 
-// The file has one writer for all spaces. A large packet is decided beside it, and its rows are written
-// in slices. A last short transaction applies the packet, if the space is as it was.
+// The file has one writer for all spaces. A large packet is decided beside it, and its rows are
+// written in slices. A last short transaction applies the packet, if the space is as it was.
 extension SQLiteStoreFile {
   /// Attempts before the space counts as busy: other processes change it.
   private static let attemptsMax = 4
@@ -35,8 +35,8 @@ extension SQLiteStoreFile {
     throw StoreError.busy("the space changes faster than the server can write a large packet")
   }
 
-  /// Decides about packets, and writes all rows but the last ones behind the head. Removes them if
-  /// that fails.
+  /// Decides about packets, and writes all rows but the last ones behind the head. Removes them on
+  /// failure.
   func prepare(
     _ packets: [IncomingPacket], in space: Int64, now: Int64, _ matches: BatchMatches,
     room: IngestRoom, from start: IngestRestart = IngestRestart()
@@ -63,18 +63,18 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Makes a connection that writes slices: it leaves the copying of pages to ``checkpoint()``, and
-  /// has memory for the pages of one slice.
+  /// Opens a connection for slices: it leaves the copying of pages to ``checkpoint()``, and has
+  /// memory for the pages of one slice.
   ///
-  /// A slice is not synced when it is committed. A loss of power then removes the end of the log, and
-  /// no row of it was seen: the transaction that moves the head syncs all of the log before it.
+  /// The commit of a slice is not synced. A loss of power then removes the end of the log, and no
+  /// row of it was seen. The transaction that moves the head syncs all of the log before it.
   func prepareForSlices() throws {
     try connection.execute(
       "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-16384; PRAGMA synchronous=NORMAL")
     leavesSyncing = true
   }
 
-  /// Runs a transaction that is on the disk when it ends, with all before it.
+  /// Runs a transaction and syncs it to the disk, with all before it.
   func synced(_ body: () throws -> Void) throws {
     guard leavesSyncing else { return try body() }
     try connection.execute("PRAGMA synchronous=FULL")
@@ -87,11 +87,11 @@ extension SQLiteStoreFile {
   private static let logMax: Int64 = 8_192
 
   /// Copies the pages of the log into the file, outside of any turn to write: the next packet of
-  /// another space need not do so. Pages that a reader still uses remain.
+  /// another space need not do so. Pages still used by a reader remain.
   func checkpoint() throws {
     guard try copyLog() > Self.logMax else { return }
-    // Copies the few pages that others have written meanwhile. A log that is copied whole begins from
-    // its start with the next transaction.
+    // Copies the few pages written meanwhile by others. A log that is copied whole begins from its
+    // start with the next transaction.
     _ = try exclusively { try copyLog() }
   }
 
@@ -101,7 +101,7 @@ extension SQLiteStoreFile {
   }
 }
 
-/// A decision about packets, with its rows behind the head of the space.
+/// A decision about packets, with rows behind the head of the space.
 struct PreparedIngest {
   fileprivate let file: SQLiteStoreFile
   fileprivate let space: Int64
@@ -109,7 +109,7 @@ struct PreparedIngest {
   /// The context before the decision.
   fileprivate let basis: IngestContext
   fileprivate let rows: StagedRows
-  /// The decision, with all rows that no slice has written.
+  /// The decision, with all rows not written by a slice.
   fileprivate(set) var effects: IngestEffects
 
   /// Writes the rows, unless all of them fit into the last transaction.
@@ -129,7 +129,8 @@ struct PreparedIngest {
 
   /// Applies the decision in one durable transaction.
   ///
-  /// - Throws: `StagedRows.Lost` if the space has changed since. Then nothing is left of the packets.
+  /// - Throws: `StagedRows.Lost` if the space has changed since. Then nothing is left of the
+  ///   packets.
   func commit() throws -> (before: SequenceNumber, batch: IngestBatch) {
     do {
       try file.exclusively {
@@ -152,7 +153,7 @@ struct PreparedIngest {
   private func write() throws {
     guard rows.hasRows else { return try file.save(effects, in: space, now: basis.now) }
     try file.saveFrame(of: effects, in: space, now: basis.now)
-    // Rows that are replaced now are removed in slices.
+    // Replaced rows are removed in slices.
     try file.connection.run(
       "UPDATE spaces SET staging = NULL, overlap = ? WHERE id = ?", basis.space.head, space)
   }

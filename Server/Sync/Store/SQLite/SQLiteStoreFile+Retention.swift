@@ -2,7 +2,7 @@ import FerryProtocol
 import FerrySQLite
 
 extension SQLiteStoreFile {
-  /// Pages that one call frees at most.
+  /// The most pages freed by one call.
   private static let reclaimedPages: Int64 = 1_000
 
   // MARK: Retention horizon
@@ -98,8 +98,7 @@ extension SQLiteStoreFile {
       """, space, slice.bufferedBefore, Int64(PruneWork.bufferedRows))
   }
 
-  /// Forgets devices that were not seen for very long, and trims the chains of those that were not
-  /// seen for long.
+  /// Forgets devices not seen for very long, and trims the chains of those not seen for long.
   private func pruneDevices(_ slice: PruneSlice, of space: Int64) throws -> Int {
     let old = """
       SELECT device FROM devices AS d WHERE space = ?1 AND seen_at <= ?2 AND NOT EXISTS (
@@ -132,8 +131,8 @@ extension SQLiteStoreFile {
       ?? 0
   }
 
-  /// Returns the place up to which tombstones may go: a row that replaces another one remains until
-  /// that one is gone.
+  /// Returns the place up to which tombstones may go: a replacing row remains until the replaced
+  /// one is gone.
   private func tombstoneHorizon(of space: Int64) throws -> SequenceNumber {
     try connection.first(
       "SELECT min(retention_horizon, coalesce(overlap, retention_horizon)) FROM spaces WHERE id = ?",

@@ -2,17 +2,17 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// A schema on its way into a space of the embedded store, whose spaces share one writer.
+/// A schema on the way into a space of the embedded store, whose spaces share one writer.
 ///
-/// The records that exist are checked in slices, each in a snapshot of its own. The new keys that they
-/// claim are written in slices, too: nobody reads keys that the schema in force does not declare. A
+/// The existing records are checked in slices, each in a separate snapshot. The new keys claimed by
+/// them are written in slices, too: nobody reads keys that the schema in force does not declare. A
 /// last short transaction puts the schema in force if the space is as it was.
 struct SchemaWork: Sendable {
   let document: SpaceSchema
   let now: Int64
-  /// Whether records may go on breaking types and required columns.
+  /// True if records may go on breaking types and required columns.
   let keepsRecords: Bool
-  /// Whether nothing is changed in the end.
+  /// True if nothing is changed in the end.
   let onlyChecks: Bool
   /// For the identifier of the operation that reports the schema.
   let random: UInt64
@@ -46,14 +46,14 @@ struct SchemaWork: Sendable {
     let current: SpaceSchema
     let change: SchemaChange.Decision
     var audit: SchemaAudit
-    /// The tables that are left, the next one last.
+    /// The remaining tables, the next one last.
     var tables: [SchemaAudit.Table]
-    /// The last record of that table that was checked.
+    /// The last checked record of this table.
     var last: Name = ""
-    /// Whether some claims are written.
+    /// True if some claims are written.
     var hasClaims = false
 
-    /// The state of the space's rows that nobody reads.
+    /// The state of the space's unread rows.
     var staging: StagingState? { hasClaims ? .written : nil }
   }
 }
@@ -66,7 +66,7 @@ extension SQLiteStoreFile {
 
   /// Puts a schema in force, durably.
   ///
-  /// - Parameter random: For the identifier of the operation that reports it.
+  /// - Parameter random: For the identifier of the reporting operation.
   package func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, random: UInt64
   ) throws -> Result<SpaceSchema, Problem> {
@@ -76,7 +76,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Takes the next step of a schema: begins, checks a slice of the records, or ends. Returns the
+  /// Runs the next step of a schema: begins, checks a slice of the records, or ends. Returns the
   /// schema in force in the end. No transaction is larger than a slice.
   func step(
     _ work: inout SchemaWork, in space: Int64
@@ -153,7 +153,7 @@ extension SQLiteStoreFile {
         try synced { try change(space) { try enforce(work, check, in: space) } }
       }
     }
-    // Removes the claims of a schema that is not in force, or those of the former one.
+    // Removes the claims of a schema not in force, or those of the former one.
     try removeStagedRows(space)
     return problem.map { .failure($0) } ?? .success(schema)
   }
@@ -173,7 +173,7 @@ extension SQLiteStoreFile {
     try saveStaging(gone.isEmpty ? nil : .removed, of: space)
   }
 
-  /// Throws if the space is not as it was when its records began to be checked.
+  /// Throws if the space has changed since the check of the records began.
   private func requireBasis(of check: SchemaWork.Check, in space: Int64) throws {
     let (before, now) = (check.before, try spaceState(space, staging: check.staging))
     let isSame =
@@ -188,8 +188,8 @@ extension SQLiteStoreFile {
 
   // MARK: Existing records
 
-  /// Checks records in the order of their tables, as many as a slice has. Returns the new keys that
-  /// they claim.
+  /// Checks records in the order of their tables, as many as a slice has. Returns the new keys
+  /// claimed by them.
   private func look(
     _ check: inout SchemaWork.Check, in space: Int64
   ) throws -> [IngestEffects.ClaimRow] {
@@ -217,7 +217,7 @@ extension SQLiteStoreFile {
           claims[claim.claim] = claim
         }
         check.last = record
-        // Each key reads its columns.
+        // Each key reads all of its columns.
         (count, bytes) = (count + 1, bytes + size * (1 + table.keys.count))
       }
       if count > slice.rows || bytes > slice.bytes || claims.count > slice.rows { break }
@@ -227,8 +227,8 @@ extension SQLiteStoreFile {
     return claims.values.sorted { $0.claim < $1.claim }
   }
 
-  /// Removes the claims of keys that the schema in force does not declare, in slices. Nobody has
-  /// written others while the space's rows are being removed.
+  /// Removes the claims of keys not declared by the schema in force, in slices. Nobody has written
+  /// others while the space's rows are being removed.
   func removeUndeclaredClaims(of space: Int64) throws {
     let (version, keys) = try connection.transaction(.deferred) {
       (try spaceVersion(space), try undeclaredKeys(of: space))
@@ -256,8 +256,8 @@ extension SQLiteStoreFile {
       ?? 0
   }
 
-  /// Returns the keys with claims that the schema in force does not declare. One look-up for each key,
-  /// whatever the number of records.
+  /// Returns the keys with claims that the schema in force does not declare. One look-up for each
+  /// key, whatever the number of records.
   private func undeclaredKeys(of space: Int64) throws -> [(table: Name, columns: [UInt8])] {
     let declared = try schema(of: space).tables.mapValues { rules in
       Set(rules.unique.map { UniqueClaim.stored(columns: $0) })
@@ -279,7 +279,7 @@ extension SQLiteStoreFile {
     return undeclared
   }
 
-  /// Returns the record that holds a unique key; `nil` when none does.
+  /// Returns the record with a unique key; `nil` if there is none.
   func holder(of claim: UniqueClaim, in space: Int64) throws -> Name? {
     try connection.first(
       """

@@ -2,22 +2,22 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// The rows of a space behind its head.
+/// The rows of a space behind the head.
 ///
-/// A large packet is written in slices. Its rows get the sequences that follow the head, so no reader
-/// sees them. The last transaction moves the head over all of them. From then on a record that was
-/// there before has two rows, until the replaced one is removed, in slices again.
+/// A large packet is written in slices. Its rows get the sequences after the head, so no reader
+/// sees them. The last transaction moves the head over all of them. From then on an existing record
+/// has two rows, until the replaced one is removed, in slices again.
 ///
 /// The claims of a new schema's keys are written in slices, too, before it is in force.
 enum StagingState: Int64, Sendable {
   /// A large packet is being written, or the claims of a schema.
   case written = 1
-  /// The rows are being removed, and the claims of keys that the schema in force does not declare.
+  /// The rows are being removed, and the claims of keys not declared by the schema in force.
   case removed = 2
 
-  /// Returns the place of a row until it is copied over the record's present one. It is behind every
-  /// head: an operation that moves nothing in the order leaves the record's sequence, which two rows
-  /// cannot have.
+  /// Returns the place of a row until it is copied over the record's present one. It is behind
+  /// every head: an operation that moves nothing in the order leaves the record's sequence, which
+  /// two rows cannot have.
   static func aside(_ sequence: SequenceNumber) -> SequenceNumber {
     Limits.sequenceMax + sequence
   }
@@ -26,11 +26,12 @@ enum StagingState: Int64, Sendable {
   static func isAside(_ sequence: SequenceNumber) -> Bool { sequence > Limits.sequenceMax }
 }
 
-/// An error: a large packet or a schema is being written to the space, or its last steps are missing.
+/// An error: a large packet or a schema is being written to the space, or the last steps are
+/// missing.
 struct SpaceUnsettled: Error {}
 
 extension SQLiteStoreFile {
-  /// Runs a transaction that writes, in this connection's turn among the process's.
+  /// Runs a transaction with writes, in this connection's turn among the process's.
   func exclusively<T>(_ body: () throws -> T) rethrows -> T {
     if isWriting { return try body() }
     return try writing.withLock {
@@ -41,11 +42,11 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Pages of the log up to which commits leave it to a connection that writes slices. Pages of a
-  /// slice would otherwise be copied by the next small commit of another space.
+  /// Pages of the log up to which commits leave it to a connection for slices. Pages of a slice
+  /// would otherwise be copied by the next small commit of another space.
   private static let logMax = 32_768
 
-  /// Leaves the copying of the log to a connection that writes slices, or copies it after commits.
+  /// Leaves the copying of the log to a connection for slices, or copies it after commits.
   private func leaveLog(to isSlicing: Bool) {
     guard isSlicing != leavesLog, !leavesSyncing else { return }
     // If this fails, the log is copied more often or later.
@@ -60,7 +61,7 @@ extension SQLiteStoreFile {
     ) { $0.int64(0) != 0 } ?? true
   }
 
-  /// Removes the rows that large packets have left in all spaces, since a process ended.
+  /// Removes the rows left by large packets in all spaces after a process ended.
   func removeStagedRows() throws {
     let spaces = try connection.rows(
       "SELECT id FROM spaces WHERE staging IS NOT NULL OR overlap IS NOT NULL"
@@ -68,10 +69,10 @@ extension SQLiteStoreFile {
     for space in spaces { try removeStagedRows(space) }
   }
 
-  /// Removes the rows behind a space's head, and those that are replaced.
+  /// Removes the rows behind a space's head, and the replaced ones.
   func removeStagedRows(_ space: Int64) throws {
     if try isSettled(space) { return }
-    // First of all, so that a process which is writing such rows does not move the head over some.
+    // First of all, so a process which is writing such rows does not move the head over some.
     _ = try exclusively {
       try connection.run(
         "UPDATE spaces SET staging = ? WHERE id = ? AND staging IS NOT NULL",
@@ -124,7 +125,7 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Lets a slice of the unique keys change hands. Returns whether some are left.
+  /// Moves a slice of the unique keys to their new holders. Returns `true` if some are left.
   private func applyClaims(of space: Int64) throws -> Bool {
     try exclusively {
       try connection.transaction {
@@ -151,8 +152,8 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Removes a slice of the rows that were replaced when the head moved. Returns the place of the
-  /// last of their replacements; `nil` if there are no others.
+  /// Removes a slice of the rows replaced at the move of the head. Returns the place of the last of
+  /// their replacements; `nil` if there are no others.
   private func removeReplaced(
     of space: Int64, after: SequenceNumber?
   ) throws -> SequenceNumber? {
@@ -188,7 +189,7 @@ extension SQLiteStoreFile {
 
   /// Removes the first of these rows of records, as far as a slice goes. Returns them.
   private func remove(_ rows: [RowSize], of space: Int64) throws -> ArraySlice<RowSize> {
-    // The number of a row that is gone may be another one's now.
+    // The number of a deleted row may be another one's now.
     let remove = try connection.statement(
       "DELETE FROM record_rows WHERE rowid = ? AND space = ? AND sequence = ?")
     var (count, bytes) = (0, 0)
@@ -204,7 +205,7 @@ extension SQLiteStoreFile {
     return rows.prefix(count)
   }
 
-  /// Copies the row at a place over the record's present one, which keeps its sequence.
+  /// Copies the row at a place over the record's present one, which retains its sequence.
   private func copy(_ row: RowSize, in space: Int64) throws {
     try connection.run(
       """
@@ -217,7 +218,7 @@ extension SQLiteStoreFile {
   }
 }
 
-/// A row of a record to remove, or to replace by the one at its place.
+/// A row of a record to remove, or to replace by the row at this place.
 private struct RowSize {
   /// The place by which it was found.
   let place: SequenceNumber

@@ -22,7 +22,7 @@ extension SQLiteStoreFile {
     ) { $0.optionalInt64(0) ?? .max }
   }
 
-  /// Writes down that a timeline begins, if one does.
+  /// Stores a new timeline, if one begins.
   func saveTimeline(_ state: SpaceState, in space: Int64) throws {
     guard let start = state.timelineStart, let timeline = state.timeline else { return }
     try connection.run(

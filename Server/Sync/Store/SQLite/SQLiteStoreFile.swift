@@ -2,28 +2,28 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// One connection to the embedded store's file. Synchronous, so that a simulation can drive it;
-/// it stays on one thread.
+/// One connection to the embedded store's file. Synchronous, so a simulation can drive it; it stays
+/// on one thread.
 package final class SQLiteStoreFile {
   let connection: SQLiteConnection
   let limits: Limits
   let quotas: Quotas
   let schemas = SchemaCache()
   let timelines: OwnTimelines
-  /// The turns of the connections of this process that write.
+  /// The turns of this process's connections to write.
   let writing: WriteLock
-  /// The largest transaction that holds up other spaces.
+  /// The largest transaction that may delay other spaces.
   let slice: WriteSlice
-  /// Whether ``writing`` is this connection's.
+  /// True if ``writing`` is this connection's.
   var isWriting = false
-  /// Whether transactions are synced only if they run in `synced`; see ``prepareForSlices()``.
+  /// True if transactions are synced only if they run in `synced`; see ``prepareForSlices()``.
   var leavesSyncing = false
-  /// Whether another connection copies the log while it writes slices.
+  /// True if another connection copies the log while it writes slices.
   var leavesLog = false
   /// The space as the transaction under way leaves it.
   var unsettled: SpaceState?
 
-  /// Opens the file, and creates it with its tables if there is none.
+  /// Opens the file. A missing file is created with all tables.
   package init(
     path: String, limits: Limits, quotas: Quotas = .standard, fileSystem: String? = nil,
     timelines: OwnTimelines = OwnTimelines(), writing: WriteLock = WriteLock(),
@@ -103,7 +103,7 @@ package final class SQLiteStoreFile {
 }
 
 extension HistoryPlace {
-  /// Reads a place from the columns that hold its parts; `nil` if there is no such operation.
+  /// Reads a place from the columns; `nil` if there is no such operation.
   init?(_ row: SQLiteStatement, _ sequence: Int32, historyHash: Int32) {
     guard let place = row.optionalInt64(sequence) else { return nil }
     self.init(sequence: place, historyHash: UInt64(bitPattern: row.int64(historyHash)))
@@ -114,7 +114,7 @@ extension SQLiteStoreFile {
   /// Throws unless the file can be read.
   func check() throws { try connection.execute("SELECT 1 FROM spaces LIMIT 1") }
 
-  /// Returns the newest sequence given; 0 for a space that is gone.
+  /// Returns the newest assigned sequence; 0 for a deleted space.
   func head(of space: Int64) throws -> SequenceNumber {
     try connection.first("SELECT head FROM spaces WHERE id = ?", space) { $0.int64(0) } ?? 0
   }

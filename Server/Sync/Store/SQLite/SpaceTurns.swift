@@ -1,7 +1,7 @@
 import FerryExecutors
 import Synchronization
 
-/// The turns of calls that assign places in a space's order: one at a time in each space.
+/// The turns of calls to assign places in a space's order: one at a time in each space.
 final class SpaceTurns: Sendable {
   private struct Entry {
     let turn = AsyncTurn()

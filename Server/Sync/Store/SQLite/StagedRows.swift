@@ -2,7 +2,8 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// The rows of a large packet, written behind the head of its space in slices: see ``StagingState``.
+/// The rows of a large packet, written behind the head of the space in slices: see
+/// ``StagingState``.
 final class StagedRows: IngestSlices {
   /// An error: the space has changed since the packet was decided about.
   struct Lost: Error {}
@@ -11,9 +12,9 @@ final class StagedRows: IngestSlices {
   private let space: Int64
   /// The space before the packet.
   private let before: SpaceState
-  /// Whether some rows are written.
+  /// True if some rows are written.
   private(set) var hasRows = false
-  /// Whether a record may have a row among them.
+  /// True if a record may have a row among them.
   private var hasRecords = false
 
   init(_ file: SQLiteStoreFile, _ space: Int64, before: SpaceState) {
@@ -55,8 +56,8 @@ final class StagedRows: IngestSlices {
 
   // MARK: Writing
 
-  /// Writes rows, in as many transactions as they need. Operations are in the order of the table's
-  /// key, so that they are written one beside the other.
+  /// Writes rows, in as many transactions as needed. Operations are in the order of the table's
+  /// key, so they are written one beside the other.
   func save(_ rows: IngestEffects) throws {
     var part = SlicedRows(in: file.slice)
     for row in rows.operations.sorted(by: { $0.id < $1.id }) {
@@ -138,7 +139,7 @@ final class StagedRows: IngestSlices {
     }
   }
 
-  /// Throws if the space has changed, or if its rows behind the head are not only these.
+  /// Throws if the space has changed, or has other rows behind the head than these.
   func check() throws {
     let isSame = try file.connection.first(
       "SELECT head, history_hash, staging, overlap FROM spaces WHERE id = ?", space
@@ -218,7 +219,7 @@ extension IngestEffects.RecordRow {
 }
 
 extension IngestEffects.OperationRow {
-  /// The bytes of its texts.
+  /// The bytes of all texts.
   fileprivate var byteCount: Int {
     (data?.count ?? 0) + (former?.count ?? 0) + (times?.count ?? 0) + (outcome?.count ?? 0)
       + (marks?.count ?? 0)

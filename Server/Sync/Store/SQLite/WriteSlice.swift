@@ -1,17 +1,17 @@
 import FerryProtocol
 import Foundation
 
-/// The largest transaction of the embedded store, whose spaces share one writer: all that is larger is
+/// The largest transaction of the embedded store, whose spaces share one writer. Larger work is
 /// written in slices, and other spaces' packets go between two of them.
 package struct WriteSlice: Sendable, Equatable {
-  /// Rows of a transaction, and operations of its packets.
+  /// Rows of a transaction, and operations of all packets.
   package var rows: Int
-  /// Bytes of those rows, and of the states that are merged for them. A single larger row is written
+  /// Bytes of these rows, and of the states to merge for them. A single larger row is written
   /// alone.
   package var bytes: Int
-  /// Records that batches match, up to which the writer decides about them: some 10 ms.
+  /// Matching records of batches up to which the writer decides about them: some 10 ms.
   package var matches: Int
-  /// Bytes that merges of sets and texts, and unique keys, read for a transaction: some 50 ms. See
+  /// Bytes read by merges of sets and texts, and by unique keys, for a transaction: some 50 ms. See
   /// ``IngestWork``.
   package var merged: Int
 
@@ -19,12 +19,13 @@ package struct WriteSlice: Sendable, Equatable {
     (self.rows, self.bytes, self.matches, self.merged) = (rows, bytes, matches, merged)
   }
 
-  /// Columns that each operation of a transaction may write, on average.
+  /// Columns written by each operation of a transaction, on average and at most.
   private static let columnsPerRow = 50
 
-  /// Times that a transaction decides about as many operations as it may write.
+  /// The ratio of decided operations to written ones in a transaction, at most.
   private static let decisionsPerRow = 8
-  /// Times that a transaction encodes as many states as it may load: as they were, and as they grow.
+  /// The ratio of encoded states to loaded ones in a transaction, at most: as they were, and as
+  /// they grow.
   private static let encodingsPerByte = 2
 
   /// The largest transaction of a server. One row may have as many bytes as it.
@@ -39,10 +40,10 @@ package struct WriteSlice: Sendable, Equatable {
         <= rows * Self.columnsPerRow
   }
 
-  /// Returns whether these packets, and the buffered ones that they release, can be decided in one
-  /// transaction. The context has all that they need.
+  /// Returns `true` if these packets, and the buffered ones released by them, can be decided in one
+  /// transaction. The context has all needed data.
   ///
-  /// - Parameter rounds: Decisions so far: one begins from the start when it refuses a packet.
+  /// - Parameter rounds: Decisions so far: each one that refuses a packet starts from scratch.
   func admits(_ packets: [IncomingPacket], in context: IngestContext, rounds: Int) -> Bool {
     var work = IngestWork(context, upTo: merged)
     for packet in packets { work.add(packet.packet) }
@@ -51,7 +52,7 @@ package struct WriteSlice: Sendable, Equatable {
       && work.read * rounds <= merged && work.encoded * rounds <= bytes * Self.encodingsPerByte
   }
 
-  /// Returns whether buffered packets can be decided together with the packet that releases them.
+  /// Returns `true` if buffered packets can be decided together with the packet that releases them.
   func admits(_ keys: [BufferedKey], of buffered: [BufferedPacket]) -> Bool {
     let wanted = Set(keys)
     return buffered.reduce(0) { wanted.contains($1.key) ? $0 + $1.byteCount : $0 } <= bytes
@@ -66,15 +67,15 @@ package struct WriteSlice: Sendable, Equatable {
 /// An error: a transaction would be larger than a slice. It is rolled back.
 struct TooLargeForSlice: Error {}
 
-/// The turns of the connections of one process that write to the same file. Each turn is one short
+/// The turns of one process's connections to write to the same file. Each turn is one short
 /// transaction, so threads may wait for it.
 ///
-/// The turns are in the order in which they are asked for: a thread that writes one slice after the
-/// other lets each waiting one in.
+/// The turns are in the order of the requests: between the slices of one thread, each waiting
+/// thread gets a turn.
 // SAFETY: `condition` guards all numbers.
 package final class WriteLock: @unchecked Sendable {
   private let condition = NSCondition()
-  /// Large packets that are being written.
+  /// Large packets now being written.
   private var sliced = 0
   /// The number of the next turn, and of the current one.
   private var (next, current) = (0, 0)
@@ -88,17 +89,17 @@ package final class WriteLock: @unchecked Sendable {
     return try body()
   }
 
-  /// Whether a large packet is being written.
+  /// True if a large packet is being written.
   var hasSlices: Bool {
     condition.lock()
     defer { condition.unlock() }
     return sliced > 0
   }
 
-  /// Notes that a connection begins to write a large packet in slices.
+  /// Records the start of a large packet in slices.
   func beginSlices() { countSlices(1) }
 
-  /// Notes that it has ended.
+  /// Records the end of a large packet.
   func endSlices() { countSlices(-1) }
 
   private func countSlices(_ change: Int) {
@@ -107,7 +108,7 @@ package final class WriteLock: @unchecked Sendable {
     sliced += change
   }
 
-  /// Turns that wait.
+  /// Turns in the queue.
   var waitingCount: Int {
     condition.lock()
     defer { condition.unlock() }

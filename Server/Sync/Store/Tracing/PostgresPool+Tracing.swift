@@ -2,8 +2,8 @@ import FerryPostgres
 import FerryTracing
 
 extension PostgresPool {
-  /// Runs `body` on a connection as ``PostgresPool/run(in:_:)`` does. In a request that is exported,
-  /// the wait, the work and each round trip are spans.
+  /// Runs `body` on a connection like ``PostgresPool/run(in:_:)``. In an exported request, the
+  /// wait, the work and each round trip are spans.
   ///
   /// - Parameters:
   ///   - operation: The name of the work.

@@ -15,7 +15,7 @@ enum StoreSpan {
     SpanAttribute("ferry.store.operation", name)
   }
 
-  /// Returns the name of a function without its parameters: `changes` for `changes(in:_:now:)`.
+  /// Returns the name of a function without the parameters: `changes` for `changes(in:_:now:)`.
   static func name(of function: String) -> String {
     String(function.until("("))
   }
@@ -30,7 +30,7 @@ enum StoreSpan {
     return text
   }
 
-  /// Returns the reason of a failure, without the values of rows that PostgreSQL's details have.
+  /// Returns the reason of a failure, without the values of rows in PostgreSQL's details.
   static func reason(_ error: any Error) -> String {
     String(((error as? PostgresError)?.message ?? String(describing: error)).prefix(summaryMax))
   }

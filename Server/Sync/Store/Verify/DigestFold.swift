@@ -2,8 +2,8 @@ import FerryProtocol
 
 /// An update of the sums of the hash trees with some records; pure.
 ///
-/// It runs when a client asks for digests, never while packets are applied. It needs no lock that a
-/// writer waits for: a record that changes again meanwhile comes again at its new sequence.
+/// It runs when a client asks for digests, never while packets are applied. It needs no lock of a
+/// writer: a record changed again meanwhile comes again at its new sequence.
 package struct DigestFold {
   /// Records in one transaction, and the bytes of their states.
   package static let recordsMax = 5_000
@@ -63,7 +63,7 @@ package struct DigestFold {
 
   init() {}
 
-  /// Whether another record may be added to the transaction.
+  /// True if another record may be added to the transaction.
   var hasRoom: Bool { items.count < Self.recordsMax && byteCount < Self.bytesMax }
 
   /// The leaves of the records added, each once, in order.
@@ -151,7 +151,7 @@ extension DigestQuery {
     return .success(answer)
   }
 
-  /// Returns the nodes that fit, and whether the last one's records continue.
+  /// Returns the nodes that fit, and `true` if the last one's records continue.
   private func answers(
     _ limits: Limits, _ digests: (Part) throws -> NodeDigests
   ) rethrows -> (DigestAnswer.Content, more: Bool) {
@@ -176,7 +176,7 @@ extension DigestQuery {
 
   /// A node of a query.
   struct Part: Equatable {
-    /// Its place in the query.
+    /// The place in the query.
     let place: Int
     let node: DigestNode
     /// The record after which a leaf continues.
@@ -200,7 +200,7 @@ extension Array {
 
 /// A builder of tables' digests from leaves' sums, which come in the order of tables' bytes.
 struct TableDigestBuilder {
-  /// Sums of leaves that one answer reads: those of three whole tables at least.
+  /// Sums of leaves read for one answer: those of three whole tables at least.
   static let sumsMax = 4 * DigestNode.leafCount
 
   private(set) var tables: [DigestAnswer.TableDigest] = []
@@ -218,8 +218,8 @@ struct TableDigestBuilder {
     sums += 1
   }
 
-  /// Returns the tables, and whether there may be more. The last table may lack sums then, and is left
-  /// to the next answer.
+  /// Returns the tables, and whether there may be more. The last table may lack sums then, and is
+  /// left to the next answer.
   consuming func finish(
     sumsMax: Int = Self.sumsMax
   ) -> (tables: [DigestAnswer.TableDigest], more: Bool) {
@@ -238,12 +238,12 @@ struct TableDigestBuilder {
 }
 
 extension DigestNode {
-  /// Returns the child of this node that is above a leaf.
+  /// Returns the child of this node above a leaf.
   func child(of leaf: Int) -> Int { leaf >> (4 * (Self.depthMax - depth - 1)) & 0xF }
 }
 
 extension DigestQuery {
-  /// The pull that has the same cursor, which is checked in the same way.
+  /// The pull with the same cursor, checked in the same way.
   var asPull: PullRequest {
     PullRequest(cursor: cursor, limit: 1, byteLimit: 1, device: nil)
   }
@@ -260,17 +260,17 @@ extension NodeDigests {
 }
 
 extension NodeDigests.RecordDigest {
-  /// The bytes that it has in an answer.
+  /// The bytes in an answer.
   var byteCount: Int { record.jsonBytes + 40 }
 }
 
 extension DigestAnswer.TableDigest {
-  /// The bytes that it has in an answer, at most.
+  /// The bytes in an answer, at most.
   var byteCount: Int { table.jsonBytes + 100 }
 }
 
 extension Name {
-  /// The bytes that it has in JSON.
+  /// The bytes in JSON.
   fileprivate var jsonBytes: Int {
     utf8.reduce(2) { $0 + ($1 < 0x20 ? 6 : $1 == 0x22 || $1 == 0x5C ? 2 : 1) }
   }

@@ -7,9 +7,9 @@ package struct BundleEvidence: Sendable, Equatable {
     package var version: BundleVersion
     /// The reason of a failure; `nil` for a success.
     package var failure: String?
-    /// Whether the version may not be activated without a user's request.
+    /// True if the version may not be activated without a user's request.
     package var isBlocked: Bool
-    /// Whether the device has an answer to its report.
+    /// True if the device has an answer to the report.
     package var isReported: Bool
 
     package init(
@@ -23,7 +23,7 @@ package struct BundleEvidence: Sendable, Equatable {
   package var name: BundleName
   /// The version in use.
   package var active: BundleVersion?
-  /// Whether a page of it has worked.
+  /// True if a page of it has worked.
   package var isConfirmed: Bool
   package var outcomes: [Outcome]
   /// The files in the folder of the version in use, by path; `nil` if there is no complete version.
@@ -41,14 +41,14 @@ package struct BundleEvidence: Sendable, Equatable {
   package var activeID: BundleID? { active.map { BundleID(name, $0) } }
 }
 
-/// The versions that a catalogue names, and the device that reads it.
+/// The versions in a catalogue, and the reading device.
 package struct BundleCatalogue: Sendable, Equatable {
   /// A version.
   package struct Entry: Sendable, Equatable {
-    /// The share of devices that take it.
+    /// The share of devices for the version.
     package var share: BundleShare
     package var isWithdrawn: Bool
-    /// The oldest shell that it runs on; `nil` for any.
+    /// The oldest supported shell; `nil` for any.
     package var minShell: BundleVersion?
 
     package init(share: BundleShare, isWithdrawn: Bool = false, minShell: BundleVersion? = nil) {
@@ -58,7 +58,7 @@ package struct BundleCatalogue: Sendable, Equatable {
 
   /// The device's identifier at this moment.
   package var device: DeviceID
-  /// The version of its shell.
+  /// The version of the device's shell.
   package var shell: BundleVersion
   package var entries: [BundleID: Entry]
 
@@ -66,20 +66,20 @@ package struct BundleCatalogue: Sendable, Equatable {
     (self.device, self.shell, self.entries) = (device, shell, entries)
   }
 
-  /// Whether a user of the device may put a version in use: it is not withdrawn, and its shell is
-  /// not too old.
+  /// Returns `true` if a user of the device may put a version in use: it is not withdrawn, and the
+  /// shell is not too old.
   package func permits(_ id: BundleID) -> Bool {
     guard let entry = entries[id], !entry.isWithdrawn else { return false }
     return entry.minShell.map { $0 <= shell } ?? true
   }
 
-  /// Whether the device takes a version without a user's request.
+  /// Returns `true` if the device takes a version without a user's request.
   package func offers(_ id: BundleID) -> Bool {
     guard permits(id), let entry = entries[id] else { return false }
     return BundleRollout.includes(device, in: entry.share, of: id)
   }
 
-  /// The latest version of a bundle that is offered, except some.
+  /// Returns the latest offered version of a bundle, except some.
   package func best(of name: BundleName, except failed: Set<BundleID>) -> BundleID? {
     entries.keys.filter { $0.name == name && !failed.contains($0) && offers($0) }.max()
   }
@@ -93,17 +93,17 @@ package enum BundleRunEvent: Sendable {
   case listed(device: String, at: Int64, BundleCatalogue)
   /// The harness looked at the disk. Looks come at any moment, also right after a process died.
   case looked(device: String, at: Int64, [BundleEvidence])
-  /// A page of a version has read all its files.
+  /// A page of a version has read all files.
   case showed(device: String, BundleID, [String: ContentHash])
   /// A user names a version to put in use: from now on it gets another chance.
   case naming(device: String, BundleID)
   /// The user's request has ended, with success or not.
   case named(device: String, BundleID)
-  /// A page works, and the shell is about to note that.
+  /// A page works, and the shell is about to record this.
   case confirming(device: String, BundleID)
-  /// A page does not work, and the shell is about to leave its version for this reason.
+  /// A page does not work, and the shell is about to leave the version for this reason.
   case failing(device: String, BundleID, reason: String)
-  /// The process died, and its requests with it.
+  /// The process died, and all requests with it.
   case died(device: String)
   /// The device's files were replaced by an earlier copy.
   case wentBack(device: String)
@@ -111,7 +111,7 @@ package enum BundleRunEvent: Sendable {
   case copied(device: String, from: String)
   /// The server is about to handle a request with reports, which may be late or a repeated one.
   case reporting(device: String, BundleReportsRequest, number: Int)
-  /// The server has answered that request; `isKept` if it kept the reports.
+  /// The server has answered this request; `isKept` if it stored the reports.
   case reported(number: Int, isKept: Bool)
 }
 
@@ -130,10 +130,10 @@ package struct FinalBundleEvidence: Sendable {
   /// One device.
   package struct Device: Sendable {
     package var name: String
-    /// Its identifier, and its shell.
+    /// The device's identifier, and the shell.
     package var id: DeviceID
     package var shell: BundleVersion
-    /// The bundles that its user opened.
+    /// The bundles opened by the user.
     package var opened: Set<BundleName>
     package var bundles: [BundleEvidence]
 
@@ -177,7 +177,7 @@ extension BundleOracle {
 
 /// All oracles on the bundles of a run.
 package struct BundleBench {
-  /// Violations that each oracle reports at the end.
+  /// Violations reported by each oracle at the end.
   private static let reportedMax = 10
 
   private var oracles: [any BundleOracle] = [

@@ -1,15 +1,15 @@
 import FerryProtocol
 
-/// The content of a device's mission store on its disk at one moment, read by an observer.
+/// The content of a device's mission store on the disk at one moment, read by an observer.
 package struct MissionEvidence: Sendable {
-  /// A version that the store's rows name.
+  /// A version named in the store's rows.
   package struct Version: Sendable {
     package var mission: MissionID
     package var version: Int64
     package var isComplete: Bool
-    /// Whether it is the one in use.
+    /// True if it is the one in use.
     package var isActive: Bool
-    /// The files of its folder, by path; `nil` for an incomplete version.
+    /// The files of the folder, by path; `nil` for an incomplete version.
     package var files: [String: ContentHash]?
 
     package init(
@@ -25,7 +25,7 @@ package struct MissionEvidence: Sendable {
   package var versions: [Version] = []
   /// The missions whose rows name each content.
   package var owners: [ContentHash: Set<MissionID>] = [:]
-  /// Stored content: its file name, and the hash of its bytes.
+  /// Stored content: the file name, and the hash of the bytes.
   package var objects: [(name: String, hash: ContentHash)] = []
   /// Files of the device outside of the folders for files of missions, and attempts to reach such
   /// paths.
@@ -45,14 +45,14 @@ package enum MissionRunEvent: Sendable {
   case removing(device: String, ContentHash, owners: Set<MissionID>)
   /// Bytes of content came over the network.
   case fetched(device: String, ContentHash, bytes: Int64)
-  /// A transfer of content ended before its end.
+  /// A transfer of content ended too early.
   case broken(device: String, ContentHash)
-  /// The process was killed, with all its transfers.
+  /// The process was killed, with all transfers.
   case killed(device: String)
   /// The disk lost unsynced data, failed at a step, or was rolled back: fetched content may be
   /// gone.
   case wentBack(device: String)
-  /// A mission was cancelled or removed on purpose, with its fetched content.
+  /// A mission was cancelled or removed on purpose, with the fetched content.
   case givenUp(device: String, MissionID)
   /// `device` continues with a copy of another device's disk.
   case copied(device: String, from: String)
@@ -61,16 +61,16 @@ package enum MissionRunEvent: Sendable {
   /// The server's data was restored from a backup: numbers of versions may be assigned a second
   /// time.
   case serverWentBack
-  /// A mission is not being fetched any more; its next progress begins again at 0.
+  /// A mission is not being fetched any more; the next progress begins again at 0.
   case rested(device: String, MissionID)
 }
 
-/// An item as its publisher has it.
+/// An item as the publisher has it.
 package struct PublishedItem: Sendable, Hashable {
   package var hash: ContentHash
   /// Bytes.
   package var size: Int64
-  /// Bytes of a part with its own hash; the whole size if only the whole has a hash.
+  /// Bytes of a part with a separate hash; the whole size if only the whole has a hash.
   package var partSize: Int64
 
   package init(hash: ContentHash, size: Int64, partSize: Int64) {
@@ -96,9 +96,9 @@ package struct FinalMissionEvidence: Sendable {
     package var store: MissionEvidence
     /// Versions in the replica's catalogue.
     package var catalogue: [MissionID: Int64]
-    /// The missions that its user requested and did not cancel.
+    /// The missions requested and not cancelled by the user.
     package var wanted: Set<MissionID>
-    /// The product's reasons for missions that are not on the device.
+    /// The product's reasons for missing missions on the device.
     package var reasons: [MissionID: String]
 
     package init(
@@ -137,7 +137,7 @@ extension MissionOracle {
 
 /// All oracles on the missions of a run.
 package struct MissionBench {
-  /// Violations that each oracle reports at the end.
+  /// Violations reported by each oracle at the end.
   private static let reportedMax = 10
 
   private var oracles: [any MissionOracle]
@@ -145,7 +145,7 @@ package struct MissionBench {
   /// - Parameters:
   ///   - marksFrom: Bytes from which on a file's parts survive a process.
   ///   - transfers: Requests at a time for one file.
-  ///   - arrivalMax: The most bytes of a file that arrive at once.
+  ///   - arrivalMax: The most bytes of a file to arrive at once.
   package init(marksFrom: Int64, transfers: Int, arrivalMax: Int) {
     oracles = [
       WholeMissions(), MissionsConfined(), ProgressForward(),

@@ -3,10 +3,10 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// A record that did not exist and that the server forgot: its tombstone was pruned.
+/// A missing record forgotten by the server: the tombstone was pruned.
 package struct ForgottenRecord: Sendable, Equatable {
   package var key: RecordKey
-  /// The head at that moment: for every later operation the record never existed.
+  /// The head at this moment: for every later operation the record never existed.
   package var head: SequenceNumber
 
   package init(key: RecordKey, head: SequenceNumber) { (self.key, self.head) = (key, head) }
@@ -14,9 +14,9 @@ package struct ForgottenRecord: Sendable, Equatable {
 
 /// Makes a store keep pruned rows, for the oracles alone.
 ///
-/// Triggers copy each row within the transaction that deletes it, into tables that the product does
-/// not know. So a transaction that is rolled back or lost, or a restored backup, affects these
-/// tables as well.
+/// Triggers copy each row within the transaction that deletes it, into tables unknown to the
+/// product. So a rolled-back or lost transaction, or a restored backup, affects these tables as
+/// well.
 package enum PrunedHistory {
   private static let columns = """
     space, sequence, id, device, tbl, record, kind, time, base, data, times, outcome, marks,
@@ -79,8 +79,8 @@ package enum PrunedHistory {
       """)
   }
 
-  /// Returns the source of the history: present operations, and the pruned ones that were kept. The
-  /// last column is the head at which an operation was pruned.
+  /// Returns the source of the history: present operations, and the stored pruned ones. The last
+  /// column is the head at which an operation was pruned.
   static func source(hasPruned: Bool) -> String {
     let kept = "SELECT \(columns), NULL AS head FROM operations"
     return hasPruned

@@ -1,10 +1,10 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Operations that a replica's file recorded of local work, for harnesses that need the operations
-/// of one transaction.
+/// Operations of local work recorded in a replica's file, for harnesses that need the operations of
+/// one transaction.
 package enum RecordedOperations {
-  /// Returns the number of the newest operation that the file ever recorded; 0 before the first.
+  /// Returns the number of the newest operation ever recorded in the file; 0 before the first.
   package static func lastSequence(_ connection: SQLiteConnection) throws -> Int64 {
     try connection.first(
       """
@@ -13,8 +13,8 @@ package enum RecordedOperations {
     ) { $0.int64(0) } ?? 0
   }
 
-  /// Reads operations numbered above `sequence` that the file still holds, in order. Works within
-  /// the transaction that records them, too. Columns of deletes are left out.
+  /// Reads operations numbered above `sequence` and still in the file, in order. Works within the
+  /// recording transaction, too. Columns of deletes are left out.
   package static func read(
     _ connection: SQLiteConnection, after sequence: Int64
   ) throws -> [LocalOperation] {
@@ -36,8 +36,7 @@ package enum RecordedOperations {
     }
   }
 
-  /// Returns the columns that a replica's file marked as increments, from the JSON that it keeps of
-  /// them.
+  /// Returns the increment columns of a replica's file, from the JSON stored there.
   package static func increments(marked text: UnsafeRawBufferPointer) throws -> Set<Name> {
     try StoredForm.marks(text)
   }

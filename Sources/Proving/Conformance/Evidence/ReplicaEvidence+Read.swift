@@ -9,7 +9,7 @@ extension ReplicaEvidence {
   /// caller's transaction if there is one. A kept connection is several times as fast as a new one.
   ///
   /// - Parameter withArchive: Whether ``archived`` is read as well: it may be large.
-  /// - Throws: ``SQLiteError``; ``UnreadableEvidence`` for a file that is no replica.
+  /// - Throws: ``SQLiteError``; ``UnreadableEvidence`` for a file of something else.
   package static func read(
     _ connection: SQLiteConnection, withArchive: Bool = false
   ) throws -> ReplicaEvidence {
@@ -40,7 +40,7 @@ extension ReplicaEvidence {
     FROM ferry_replica
     """
 
-  /// Reads as ``read(_:)`` does, but neither rows nor pending operations. That leaves the replica's
+  /// Reads like ``read(_:)``, but neither rows nor pending operations. The rest is the replica's
   /// progress, which costs little.
   package static func readProgress(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
     let found = try connection.first(state) { row in
@@ -70,7 +70,7 @@ extension ReplicaEvidence {
     return evidence
   }
 
-  /// Returns operations that the server has not confirmed, in order.
+  /// Returns operations not confirmed by the server, in order.
   package static func unconfirmedOperations(
     _ connection: SQLiteConnection
   ) throws -> [OperationID] {
@@ -114,8 +114,8 @@ extension ReplicaEvidence {
     evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
     evidence.questions = try questions(connection)
     let shared = try SharedTable.all(connection)
-    // The next sync compares what a migration left unrecorded. Without its triggers a table has changed,
-    // and Ferry has not noticed yet.
+    // The next sync compares the changes that a migration left unrecorded. A table without its
+    // triggers has changed, and Ferry has not noticed yet.
     let tables = try connection.rows(
       """
       SELECT name, signature, since IS NOT NULL, local,
@@ -169,7 +169,7 @@ extension ReplicaEvidence {
     }
   }
 
-  /// Returns the number of changes that rows of other spaces block.
+  /// Returns the number of changes blocked by rows of other spaces.
   private static func blocked(_ connection: SQLiteConnection) throws -> Int {
     try SharedTable.all(connection).reduce(0) { sum, table in
       try sum
@@ -210,7 +210,7 @@ extension ReplicaEvidence {
   }
 }
 
-/// An error: the data is not in a format that Ferry writes.
+/// An error: the data is in another format than Ferry's.
 package struct UnreadableEvidence: Error, Sendable, CustomStringConvertible {
   package let description: String
 

@@ -7,47 +7,45 @@ package struct ReplicaEvidence: Sendable {
   /// The cursor: everything up to here is applied, in this epoch.
   package var applied: SequenceNumber
   package var epoch: Epoch?
-  /// The cursor's anchor: the newest point of the history that the replica received.
+  /// The cursor's anchor: the newest point of the history received by the replica.
   package var anchor: Cursor.Anchor?
-  /// Whether a pull from the start is under way that will replace the rows. These still belong to
-  /// the refused cursor.
+  /// True while a pull from the start is under way to replace the rows. These still belong to the
+  /// refused cursor.
   package var isReplacing = false
-  /// Whether the pull began because the server lost history, so that the rows may be of lost
-  /// operations.
+  /// True if the pull began because the server lost history: the rows may be of lost operations.
   package var isRescuing = false
-  /// Grows each time that a server refuses its cursor.
+  /// Grows each time a server refuses the cursor.
   package var refusals: Int64 = 0
-  /// Grows with each row that the replica gave up. The server lost the row or another device
-  /// deleted it, and pruning left no evidence of which.
+  /// Grows with each row given up by the replica. The server lost the row or another device deleted
+  /// it, and pruning left no evidence of which.
   package var losses: Int64 = 0
-  /// The newest point of the history that its own confirmed packets reported, if it is past the
-  /// anchor.
+  /// The newest point of the history reported by own confirmed packets, if it is past the anchor.
   package var confirmed: Cursor.Anchor?
-  /// Identifiers of operations that wait or are not yet covered by the cursor, in order.
+  /// Identifiers of waiting operations and of those not yet covered by the cursor, in order.
   package var pending: [OperationID]
   /// The number of pending operations; present also if only the progress is read.
   package var pendingCount: Int
-  /// Identifiers of confirmed operations that the file keeps, in order. Read only on request.
+  /// Identifiers of stored confirmed operations in the file, in order. Read only on request.
   package var archived: [OperationID] = []
-  /// Identifiers of operations that the server rejected, and of those quarantined with them, in
+  /// Identifiers of operations rejected by the server, and of those quarantined with them, in
   /// order.
   package var quarantined: [OperationID] = []
-  /// Operations that the server has not confirmed.
+  /// Operations not confirmed by the server.
   package var unconfirmed: Int
   /// Changes pulled and not applied: staged pages, or kept for a table or column not known here.
   package var waiting: Int
   /// Changes that violate the local schema.
   package var refused: Int
-  /// Those of them for records whose rows belong to another space here, or to none: they wait until the row is
-  /// gone (SPEC.md §29).
+  /// Those of them for records whose rows belong to another space here, or to none: they wait until
+  /// the row is gone (SPEC.md §29).
   package var blocked = 0
   /// Records whose rows belong to another space here, or to none.
   package var elsewhere: Set<RecordKey> = []
-  /// Records that are to be fetched whole: until then, rows may differ from the cursor's state.
+  /// Records to be fetched whole: until then, rows may differ from the cursor's state.
   package var refreshing = 0
   /// Tables with unrecorded writes: a sync has to compare them with the server.
   package var unreconciled = 0
-  /// Questions that the user has not answered.
+  /// Questions without an answer from the user.
   package var questions: [OpenQuestion] = []
 
   package init(
@@ -66,14 +64,14 @@ package struct ReplicaEvidence: Sendable {
   }
 }
 
-/// One operation as a device recorded it in its own file, before any merging.
+/// One operation as recorded by a device in the file, before any merging.
 package struct LocalOperation: Sendable, Equatable {
   package var id: OperationID
   package var key: RecordKey
   package var kind: OperationKind
   /// The written columns; not used for a delete.
   package var columns: [Column]
-  /// The newest change that its author had seen; `nil` if the harness does not know.
+  /// The newest change that the author had seen; `nil` if unknown to the harness.
   package var base: SequenceNumber?
   /// Columns whose value is added to the present value.
   package var increments: Set<Name>

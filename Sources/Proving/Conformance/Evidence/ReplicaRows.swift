@@ -1,14 +1,14 @@
 import FerryProtocol
 
-/// The rows of one replica's tracked tables, in one snapshot of its file.
+/// The rows of one replica's tracked tables, in one snapshot of the file.
 package struct ReplicaRows: Sendable, Equatable {
   /// By name, ascending.
   package var tables: [TableRows]
 
   package init(_ tables: [TableRows] = []) { self.tables = tables }
 
-  /// Creates rows by table, by record, by column. Rows of one table may name different columns; a
-  /// column that a row does not name is NULL.
+  /// Creates rows by table, by record, by column. Rows of one table may name different columns; an
+  /// unnamed column of a row is NULL.
   package init(_ nested: [Name: [Name: [Name: Value]]]) {
     tables = nested.keys.sorted().map { name in
       let rows = nested[name] ?? [:]
@@ -49,7 +49,7 @@ package struct TableRows: Sendable, Equatable {
     values.append(contentsOf: row)
   }
 
-  /// Begins a row after all others; ``append(_:)`` adds its values.
+  /// Begins a row after all others; ``append(_:)`` adds the values.
   mutating func begin(_ record: Name) { records.append(record) }
 
   mutating func append(_ value: Value) { values.append(value) }
@@ -60,7 +60,7 @@ package struct TableRows: Sendable, Equatable {
     return place < records.count && records[place] == record ? place : nil
   }
 
-  /// Returns a column's place; `nil` when the schema has none of that name.
+  /// Returns a column's place; `nil` if the schema has none with this name.
   package func place(ofColumn column: Name) -> Int? { columns.firstIndex(of: column) }
 
   /// Returns the value in a row and a column, by their places.

@@ -3,11 +3,11 @@ import FerryProtocol
 /// An event of a run, as the oracles receive it while the run goes on. Devices are named by the
 /// harness: a name stays while the device's identity may change.
 package enum RunEvent: Sendable {
-  /// A local transaction was committed, with the operations that it recorded, in order.
+  /// A local transaction was committed, with its recorded operations, in order.
   ///
   /// The harness reports it best before the next `read` of the device. Some operations are never
-  /// reported: a process may die after its commit, or a pull may delete rows with their parent.
-  /// Each of them costs the oracles some sharpness.
+  /// reported: a process may die after a commit, or a pull may delete rows with their parent. Each
+  /// of them costs the oracles some sharpness.
   case committed(device: String, [LocalOperation])
   /// The harness read the replica. Reads come at any moment: while offline, between two steps of a
   /// sync, after a restart.
@@ -17,15 +17,15 @@ package enum RunEvent: Sendable {
   case confirmed(device: String, [OperationID])
   /// The file went back to an earlier state.
   ///
-  /// The machine lost its power, so that the newest commits are gone, as SQLite documents for
+  /// The machine lost power, so the newest commits are gone, as SQLite documents for
   /// synchronous=NORMAL in WAL mode. Or the file was restored from an earlier copy. `survivors` is
   /// the file's content now. Operations confirmed before remain obligations; lost unconfirmed ones
   /// do not.
   case lostPower(device: String, survivors: ReplicaEvidence)
   /// `device` continues from now on with a copy of `original`'s file, made as `evidence` shows.
   case copied(device: String, from: String, ReplicaEvidence)
-  /// The server's data was restored from a backup: its history before and after that. Devices
-  /// re-upload the lost operations that they have.
+  /// The server's data was restored from a backup: the history before and after the restore.
+  /// Devices re-upload the lost operations that they have.
   case serverWentBack(from: [OperationID], to: [OperationID])
   /// A hostile server answers devices now and then. It is reported once, before all other events.
   case serverLies
@@ -47,7 +47,7 @@ package struct FinalEvidence: Sendable {
 package struct Violation: Sendable, Equatable, CustomStringConvertible {
   /// The oracle's name.
   package var oracle: String
-  /// The finding and its place, in a sentence or two.
+  /// The finding and the place, in a sentence or two.
   package var detail: String
 
   package init(oracle: String, _ detail: String) {

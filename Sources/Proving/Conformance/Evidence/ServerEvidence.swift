@@ -16,7 +16,7 @@ package struct HistoryEntry: Sendable, Equatable {
   package var outcome: Outcome
   /// Columns whose value is added to the present value.
   package var increments: Set<Name>
-  /// Whether the server keeps its columns elsewhere: it is an insert that created its record.
+  /// True if the server stores the columns elsewhere: it is an insert that created the record.
   package var hasColumnsElsewhere = false
   /// The inserted columns of the record, if this is the first operation after such an insert.
   package var former: [Column]?
@@ -47,7 +47,7 @@ package struct HistoryEntry: Sendable, Equatable {
 package struct ServerEvidence: Sendable {
   package var head: SequenceNumber
   package var epoch: Epoch
-  /// By sequence, with the pruned operations that the harness kept.
+  /// By sequence, with the pruned operations stored by the harness.
   package var history: [HistoryEntry]
   /// Records whose tombstones were pruned, by head.
   package var forgotten: [ForgottenRecord] = []
@@ -66,8 +66,8 @@ package struct ServerEvidence: Sendable {
     self.buffered = buffered
   }
 
-  /// Gives inserts that created their record the columns that the server keeps elsewhere: with the
-  /// next operation on the record, or with the record.
+  /// Adds the columns to inserts that created their record. The server stores them elsewhere: with
+  /// the next operation on the record, or with the record.
   mutating func findColumns() {
     var latest: [RecordKey: Int] = [:]
     for index in history.indices {

@@ -11,7 +11,7 @@ struct SharedTable {
   private let space: String
   private let isMapped: Bool
 
-  /// Reads those that exist.
+  /// Reads the existing ones.
   static func all(_ connection: SQLiteConnection) throws -> [SharedTable] {
     try connection.rows(
       """
@@ -28,7 +28,7 @@ struct SharedTable {
     }
   }
 
-  /// Returns the condition of rows that belong to the space, or of all others.
+  /// Returns the condition of rows in the space, or of all others.
   func condition(ofOthers isOther: Bool) -> String {
     "\(quoted(column)) IS \(isOther ? "NOT " : "")\(quoted(literal: space))"
   }
@@ -40,8 +40,8 @@ struct SharedTable {
       + "WHERE \(condition(ofOthers: isOther)) AND record IS NOT NULL"
   }
 
-  /// Returns the record of a row's number. The first ledger keeps them for all spaces; in quotation marks, names
-  /// are those of the first ledger.
+  /// Returns the record of a row's number. The first ledger keeps them for all spaces; in quotation
+  /// marks, names are those of the first ledger.
   static func record(of number: String, in table: String) -> String {
     "(SELECT record FROM \(quoted("ferry_keys")) WHERE tbl = \(table) AND number = \(number))"
   }

@@ -29,7 +29,7 @@ enum StoredForm {
     return times
   }
 
-  /// Returns the columns that an operation adds to, from the marks that the store keeps.
+  /// Returns the increment columns of an operation, from the stored marks.
   static func increments(_ text: UnsafeRawBufferPointer) throws -> Set<Name> {
     var reader = JSONReader(text)
     var increments: Set<Name> = []
@@ -43,7 +43,7 @@ enum StoredForm {
     return increments
   }
 
-  /// Returns the columns that a replica adds to, from the marks that it keeps.
+  /// Returns the increment columns of a replica, from the stored marks.
   static func marks(_ text: UnsafeRawBufferPointer) throws -> Set<Name> {
     var reader = JSONReader(text)
     var increments: Set<Name> = []
@@ -66,14 +66,14 @@ enum StoredForm {
     try RecordState(stored: bytes, limits: limits)
   }
 
-  /// Reads the columns of an operation. Those of a batch's own row are in the rows of its effects.
+  /// Reads the columns of an operation. Those of a batch's own row are in the rows of the effects.
   static func columns(
     _ text: UnsafeRawBufferPointer, of kind: OperationKind
   ) throws -> [Column] {
     kind == .batch ? [] : try columns(text)
   }
 
-  /// Returns the kind by the number that a store keeps.
+  /// Returns the kind by the number in a store.
   static func kind(_ code: Int64) throws -> OperationKind {
     switch code {
     case 0: .insert

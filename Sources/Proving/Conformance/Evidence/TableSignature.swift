@@ -1,22 +1,22 @@
 import Synchronization
 
-/// The signature of a tracked table: `VERSION:IDENTITY`, and then its key and columns, separated by
-/// commas. A column is `"HERE"` or `"HERE" AS "IN THE SPACE"`, after the mark of a value that is more; and
-/// ` OF "TABLE"` if it holds that table's numbers. The condition of the space's rows is at the end, if the table
-/// has rows of several.
+/// The signature of a tracked table: `VERSION:IDENTITY`, and then key and columns, separated by
+/// commas. A column is `"HERE"` or `"HERE" AS "IN THE SPACE"`, after the mark of an increment; and
+/// ` OF "TABLE"` if it holds this table's numbers. The condition of the space's rows is at the end,
+/// if the table has rows of several.
 struct TableSignature {
   /// The keys and the other columns as expressions of SQL, with their names in the space.
   private let keys: [String]
   private let columns: [(sql: String, name: String)]
   private let identity: String
   private let quotedTable: String
-  /// Whether the table has rows of several spaces.
+  /// True if the table has rows of several spaces.
   private let isShared: Bool
 
-  /// Those that were read before: a run reads the same ones for each of its looks.
+  /// Those read before: a run reads the same ones for each look.
   private static let known = Mutex<[String: TableSignature]>([:])
 
-  /// Returns the signature of a table with so many columns in its key.
+  /// Returns the signature of a table with so many key columns.
   static func read(_ signature: String, keys count: Int, quotedTable: String) -> TableSignature {
     known.withLock { known in
       let name = quotedTable + signature
@@ -37,8 +37,8 @@ struct TableSignature {
     columns = parts.dropFirst(1 + count).filter { !$0.hasPrefix("(") }.map(Self.column)
   }
 
-  /// Returns the list of a SELECT: the record's identifier, and the columns by their names in the space.
-  /// It needs no functions of Ferry's.
+  /// Returns the list of a SELECT: the record's identifier, and the columns by their names in the
+  /// space. It needs no functions of Ferry's.
   func selection(without names: [String]) -> String {
     let record =
       switch identity {
@@ -66,7 +66,7 @@ struct TableSignature {
     return (record(of: place, in: table), name)
   }
 
-  /// Splits at commas that are not quoted.
+  /// Splits at unquoted commas.
   private static func parts(_ signature: String) -> [String] {
     var isQuoted = false
     return signature.split(omittingEmptySubsequences: false) { character in

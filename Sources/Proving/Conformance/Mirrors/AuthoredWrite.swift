@@ -1,4 +1,4 @@
-/// A row of a table in PostgreSQL and on devices: the columns of its key, joined by slashes.
+/// A row of a table in PostgreSQL and on devices: the columns of the key, joined by slashes.
 package struct RowName: Sendable, Hashable, Comparable, CustomStringConvertible {
   package var table: String
   package var key: String
@@ -12,12 +12,12 @@ package struct RowName: Sendable, Hashable, Comparable, CustomStringConvertible 
   }
 }
 
-/// Rows with the texts of their columns; a column that is NULL is left out.
+/// Rows with the texts of their columns; NULL columns are left out.
 package typealias NamedRows = [RowName: [String: String]]
 
-/// A transaction of a device's user or of a program, as its author knows it.
+/// A transaction of a device's user or of a program, as known to the author.
 package struct AuthoredWrite: Sendable, Equatable {
-  /// A value that was written to a column of a row that existed.
+  /// A value written to a column of an existing row.
   package struct Setting: Sendable, Hashable {
     package var row: RowName
     package var column: String
@@ -29,7 +29,7 @@ package struct AuthoredWrite: Sendable, Equatable {
   }
 
   package var author: String
-  /// Whether the author knows that it was committed. Another one may be committed or not.
+  /// True if the author knows of the commit. Another one may be committed or not.
   package var isAcknowledged: Bool
   package var inserted: [RowName] = []
   /// The parents of inserted rows with whose delete the rows go.

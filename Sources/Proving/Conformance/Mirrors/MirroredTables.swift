@@ -10,11 +10,11 @@ package struct MirroredEvidence: Sendable {
   package var deferred: Set<RowName> = []
   /// Rows of the tables that the space cannot hold: the mirror lists them, with the reason.
   package var unsent: Set<RowName> = []
-  /// Rows of operations that the server rejected, which their authors keep.
+  /// Rows of operations rejected by the server, which their authors keep.
   package var quarantined: Set<RowName> = []
   /// The history of the space.
   package var history: [HistoryEntry] = []
-  /// Rows that were there before the first write.
+  /// Rows from before the first write.
   package var initial: Set<RowName> = []
   package var writes: [AuthoredWrite] = []
 
@@ -23,19 +23,19 @@ package struct MirroredEvidence: Sendable {
 
 /// Checks that a program on a mirror's tables and the users of devices lose nothing.
 ///
-/// - **Equal.** Each device has the rows of the tables, except rows that the mirror lists as deferred
-///   or unsent.
-/// - **Rows.** A row that an acknowledged write inserted is there, unless an author deleted it or its
+/// - **Equal.** Each device has the rows of the tables, except rows listed by the mirror as
+///   deferred or unsent.
+/// - **Rows.** A row inserted by an acknowledged write is there, unless an author deleted it or its
 ///   parent, or it is listed or in quarantine.
-/// - **Values.** A value that an acknowledged write gave a column is in the history, with the value that it
-///   replaced or lost to. Its author's other values of the same column may contain it: a device and a
-///   mirror merge writes before they send them. The value of a deleted row may be lost.
-/// - **Deletes.** A row that an acknowledged write deleted was deleted in the space. It may be back by a later
-///   write.
+/// - **Values.** A value from an acknowledged write is in the history, with the value that it
+///   replaced or lost to. The author's other values of the same column may contain it: a device and
+///   a mirror merge writes before they send them. The value of a deleted row may be lost.
+/// - **Deletes.** A row deleted by an acknowledged write was deleted in the space. It may be back
+///   by a later write.
 /// - **Nothing else.** Each row was inserted by an author, and each delete is an author's.
 /// - **Books.** The sums of all rows are right.
 package enum MirroredTables {
-  /// Violations that each rule reports.
+  /// Violations reported by each rule.
   private static let reportedMax = 10
 
   package static func judge(_ evidence: MirroredEvidence) -> [Violation] {
@@ -58,7 +58,7 @@ package enum MirroredTables {
     /// Rows that an author may have deleted.
     private let deletable: Set<RowName>
     private let parents: [RowName: RowName]
-    /// Rows that the space has deleted at some time.
+    /// Rows deleted in the space at some time.
     private let deleted: Set<RowName>
     private let written: Set<AuthoredWrite.Setting>
 
@@ -81,7 +81,7 @@ package enum MirroredTables {
       (self.deleted, self.written) = (deleted, written)
     }
 
-    /// Whether an author may have deleted a row or its parent.
+    /// Returns `true` if an author may have deleted a row or its parent.
     private func mayBeGone(_ row: RowName) -> Bool {
       deletable.contains(row) || parents[row].map(deletable.contains) ?? false
     }

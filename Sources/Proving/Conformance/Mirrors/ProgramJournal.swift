@@ -1,18 +1,18 @@
 import Foundation
 
-/// The journal that a program keeps outside of its database, a JSON object a line.
+/// The journal of a program outside of its database, a JSON object a line.
 ///
 /// A transaction has a line before its commit and one after it. Between them the program may be
-/// killed, or lose its connection: then nobody has acknowledged the commit. An attempt that is made
-/// again has the same identifier.
+/// killed, or lose the connection: then nobody has acknowledged the commit. A repeated attempt has
+/// the same identifier.
 package struct ProgramJournal: Sendable {
   /// The transactions of which at least the first line is there.
   package private(set) var writes: [AuthoredWrite] = []
   /// Reads of the whole of the tables.
   package private(set) var reads = 0
-  /// Rules of the program that a read found broken.
+  /// Rules of the program found violated by a read.
   package private(set) var broken: [String] = []
-  /// Lines that cannot be read: at most one for each kill of the program.
+  /// Unreadable lines: at most one for each kill of the program.
   package private(set) var torn = 0
 
   private struct Line: Decodable {
@@ -53,7 +53,7 @@ package struct ProgramJournal: Sendable {
       default: torn += 1
       }
     }
-    // A transaction is committed once: its former attempts were rolled back.
+    // A transaction is committed once: the former attempts were rolled back.
     writes = attempts.enumerated().compactMap { place, attempt in
       let last = places[attempt.id]?.last ?? place
       return attempts[last].write.isAcknowledged && place != last ? nil : attempt.write

@@ -1,12 +1,12 @@
-/// The shop that devices and a program work on: its tables, and the sums that each of its
-/// transactions keeps. A reader that sees a part of a transaction sees other sums.
+/// The shop for the work of devices and a program: its tables, and the sums kept by each
+/// transaction. A reader of a part of a transaction sees other sums.
 package enum ShopBooks {
-  /// A table that travels.
+  /// A travelling table.
   package struct Table: Sendable {
     package var name: String
     package var key: [String]
     package var columns: [String]
-    /// Columns that are boolean in PostgreSQL, and 0 or 1 on devices.
+    /// Boolean columns in PostgreSQL, with 0 or 1 on devices.
     package var truths: Set<String> = []
 
     /// The query of all rows on a device: the key as one text, then the columns as texts.
@@ -39,7 +39,7 @@ package enum ShopBooks {
     Table(name: "replies", key: ["id"], columns: ["note", "body"]),
   ]
 
-  /// Returns the sums that are wrong in one snapshot, in order.
+  /// Returns the wrong sums in one snapshot, in order.
   package static func faults(in rows: NamedRows) -> [String] {
     var (stock, movements, lines): ([String: Int], [String: Int], [String: Int]) = ([:], [:], [:])
     var (totals, orders): ([String: Int], [String: String]) = ([:], [:])

@@ -3,9 +3,8 @@ import FerryProtocol
 /// Checks that acknowledged operations reach the history.
 ///
 /// The history holds the sequences 1 to head, each once, and no operation twice. It contains every
-/// operation that was confirmed to a device, or committed on a device and survived there. The
-/// operation has the columns that the device wrote, or was merged before it was sent, as SPEC.md §4
-/// and §5 allow:
+/// operation confirmed to a device, or committed on a device and still there. The operation has the
+/// columns written by the device, or was merged before it was sent, as SPEC.md §4 and §5 allow:
 ///
 /// - an insert or update into the file's next operation on the record, which carries its columns
 ///   with the times at which they were written;
@@ -13,16 +12,14 @@ import FerryProtocol
 /// - an insert, with the updates after it, and the delete after those: neither is there, or the
 ///   delete alone.
 ///
-/// Operations that the server rejected are in the device's quarantine instead
-/// (``QuarantineApart``). A pruned operation may be in the history again, if a copy of the file
-/// sent it after that.
+/// Operations rejected by the server are in the device's quarantine instead (``QuarantineApart``).
+/// A pruned operation may be in the history again, if a copy of the file sent it after the pruning.
 ///
 /// If the server was restored from a backup, devices re-upload the lost operations that they keep.
-/// Operations are gone if only files that are no longer in use had them. A device may send
-/// operations from before it learnt of the restore with a lower base than was recorded. It may
-/// merge them again, also with operations that the history has already (SPEC.md §5). And it may
-/// merge a row that it re-uploads, an insert of columns at the beginning of time, into a later
-/// operation on the record.
+/// Operations are gone if only files out of use had them. A device may send operations from before
+/// it learnt of the restore with a lower base than was recorded. It may merge them again, also with
+/// operations already in the history (SPEC.md §5). And it may merge a re-uploaded row, an insert of
+/// columns at the beginning of time, into a later operation on the record.
 package struct AcknowledgedOperations: Oracle {
   package static let name = "acknowledged-operations"
 
@@ -44,7 +41,7 @@ package struct AcknowledgedOperations: Oracle {
       return FileAudit(file, history, unaware: unaware)
     }
     for index in audits.indices { audits[index].run() }
-    // Operations that two files have held have to reach the server from one of them.
+    // Operations held by two files have to reach the server from one of them.
     let satisfied = audits.reduce(into: Set<OperationID>()) { $0.formUnion($1.satisfied) }
     var reported = Set<OperationID>()
     for audit in audits {
@@ -77,9 +74,9 @@ package struct AcknowledgedOperations: Oracle {
 /// The server's history, for comparison with files.
 private struct History {
   let entries: [OperationID: HistoryEntry]
-  /// Operations that the history contains twice.
+  /// Duplicate operations in the history.
   let repeated: [String]
-  /// By device: entries that no harness reported, by their times.
+  /// By device: entries not reported by any harness, by their times.
   let unheard: [DeviceID: [HistoryEntry]]
   let deleted: Set<RecordKey>
 
@@ -102,20 +99,20 @@ private struct History {
     self.unheard = Dictionary(grouping: unheard, by: \.device).mapValues { list in
       list.sorted { $0.id < $1.id }
     }
-    // A delete that a server lost may have taken its children along before that.
+    // A delete lost by a server may have taken children along before the loss.
     let lost = logs.lineage.wentBack ? logs.deleted : []
     deleted = lost.union(history.lazy.filter { $0.kind == .delete }.map(\.key))
   }
 }
 
-/// Follows every operation of one file to its place in the history.
+/// Follows every operation of one file to the place in the history.
 private struct FileAudit {
   /// One operation on a record: reported by the harness, or found in the history only.
   private struct Step {
     var operation: LocalOperation
     var isShared = false
     var isHeard = true
-    /// Recorded before the device learnt that the server was restored from a backup.
+    /// Recorded before the device learnt of the server's restore from a backup.
     var isUnaware = false
     /// The server lost it, and the file with it is gone.
     var isExcused = false
@@ -126,13 +123,13 @@ private struct FileAudit {
   private let history: History
   private let unaware: Int
   private(set) var satisfied: Set<OperationID> = []
-  /// In this file only: another that holds them still has to send them.
+  /// In this file only: another one with them still has to send them.
   private var excused: Set<OperationID> = []
   private(set) var lost: [(LocalOperation, String)] = []
   /// Operations whose content differs from the recorded one.
   private(set) var altered: [String] = []
 
-  /// - Parameter unaware: Entries from before the device learnt that the server was restored from a
+  /// - Parameter unaware: Entries from before the device learnt of the server's restore from a
   ///   backup.
   init(_ file: FileLog, _ history: History, unaware: Int) {
     self.file = file
@@ -166,7 +163,7 @@ private struct FileAudit {
 
   /// Follows all operations on one record.
   private mutating func replay(_ steps: [Step]) {
-    // Inserts and updates that are not in the history, so later operations have to carry them.
+    // Inserts and updates missing in the history, so later operations have to carry them.
     var carried: [LocalOperation] = []
     excused.formUnion(steps.lazy.filter(\.isExcused).map(\.operation.id))
     defer { lost.removeAll { excused.contains($0.0.id) } }
@@ -189,7 +186,7 @@ private struct FileAudit {
       } else if carried.contains(where: { $0.kind == .insert }) || mayHoldUnheard(operation.id)
         || mayCancelShared(steps[..<index])
       {
-        // In this file only: from another that holds them they have to come.
+        // In this file only: another one with them has to send them.
         carried = []
       } else {
         lost.append((operation, "the delete is not in the history"))
@@ -200,20 +197,20 @@ private struct FileAudit {
     }
   }
 
-  /// Returns whether an operation that the harness has not heard of may have been merged into this
-  /// one, or cancelled out by it: the insert of a row that was written unrecorded.
+  /// Returns `true` if an operation unknown to the harness may have been merged into this one, or
+  /// cancelled out by it. An example is the insert of a row that was written unrecorded.
   private func mayHoldUnheard(_ operation: OperationID) -> Bool {
     file.unheard.contains { $0 < operation && history.entries[$0] == nil }
   }
 
-  /// Returns whether a delete may have cancelled out an insert that a copy of the file has sent:
-  /// here it was still pending.
+  /// Returns `true` if a delete may have cancelled out an insert sent by a copy of the file: here
+  /// it was still pending.
   private func mayCancelShared(_ before: ArraySlice<Step>) -> Bool {
     before.last { $0.operation.kind == .insert }?.isShared ?? false
   }
 
-  /// Returns whether rows may be gone with their parent. Before they were sent, a pull deleted the
-  /// parent. That delete is recorded and cancels the insert out, so no other device sees it.
+  /// Returns `true` if rows may be gone with their parent. Before they were sent, a pull deleted
+  /// the parent. This delete is recorded and cancels the insert out, so no other device sees it.
   private func mayBeGoneWithParent(_ carried: [LocalOperation]) -> Bool {
     guard let insert = carried.first(where: { $0.kind == .insert }),
       let parent = Workload.cascades[insert.key.table]?.parent(
@@ -222,8 +219,8 @@ private struct FileAudit {
     return history.deleted.contains(parent)
   }
 
-  /// Returns whether a column's time is that of an operation which the harness has not heard of. The
-  /// server may have clamped it to the time of the operation that carries it.
+  /// Returns `true` if a column's time belongs to an operation unknown to the harness. The server
+  /// may have clamped it to the time of the carrying operation.
   private func isUnheard(column time: HybridTimestamp, of entry: HistoryEntry) -> Bool {
     file.unheard.contains { $0 < entry.id && min($0.value.timestamp, entry.time) == time }
   }
@@ -238,8 +235,8 @@ private struct FileAudit {
     var isUnaware = steps.last?.isUnaware ?? false
     if entry.kind == .delete && own.kind == .delete { return }
     if entry.kind == .batch && own.kind == .batch && entry.key.table == own.key.table { return }
-    // Operations that another file's operation carried, or that another file also sent, may have
-    // been merged here all the same.
+    // Operations carried by another file's operation, or also sent by another file, may have been
+    // merged here all the same.
     let required = carried.count { !satisfied.contains($0.id) && !excused.contains($0.id) }
     var merged = [own]
     var wrong =
@@ -273,7 +270,7 @@ private struct FileAudit {
     if entry.key != merged.last?.key { return "is of a record that was not written" }
     var expected: [Name: (value: Value, time: HybridTimestamp)] = [:]
     for (index, operation) in merged.enumerated() {
-      // The server may have clamped the operation's time; its columns are no later than that.
+      // The server may have clamped the operation's time; the columns are no later.
       let time = index == merged.count - 1 ? entry.time : min(operation.time, entry.time)
       for column in operation.columns {
         expected[column.name] = (column.value, time)
@@ -289,7 +286,7 @@ private struct FileAudit {
         if file.mayRescue && time <= .rescue { continue }
         return "has \(column.name), which was not written"
       }
-      // A policy may merge a value of the row that the file re-uploads into the operation.
+      // A policy may merge a value of the re-uploaded row into the operation.
       if entry.kind == .insert, file.mayRescue, Workload.dependsOnKnowledge(entry.key.table) {
         continue
       }

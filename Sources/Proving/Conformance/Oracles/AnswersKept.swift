@@ -2,12 +2,12 @@ import FerryProtocol
 
 /// Checks the effect of answers to conflicts: at once on the device, and at the end.
 ///
-/// - The side of the loser has the value that lost in the record afterwards. A record that did not
-///   exist comes back whole: the answer never fails for a column that is NOT NULL.
+/// - The side of the loser has the lost value in the record afterwards. A missing record comes back
+///   whole: the answer never fails for a NOT NULL column.
 /// - The side of the winner changes no row, and brings no record back.
-/// - At the end, no question is open about a column of a record that does not exist, or about a part
-///   that the asked device has written since. Not judged are files that were lost, copied or
-///   restored: they share identifiers.
+/// - At the end, no question is open about a column of a missing record, or about a part written
+///   since by the asked device. Not judged are lost, copied and restored files: they share
+///   identifiers.
 package struct AnswersKept: Oracle {
   package static let name = "answers-kept"
 
@@ -16,11 +16,11 @@ package struct AnswersKept: Oracle {
     package var key: RecordKey
     /// `nil` if the conflict is about the record's existence.
     package var column: Name?
-    /// The value that lost.
+    /// The lost value.
     package var lost: Value
-    /// Whether the user chose the side that lost.
+    /// True if the user chose the lost side.
     package var keepsLost: Bool
-    /// Whether this side is a write of the device, and no delete.
+    /// True if this side is a write of the device, and no delete.
     package var isEdit: Bool
     /// The row before the answer; `nil` if there was none.
     package var before: [Column]?
@@ -41,15 +41,14 @@ package struct AnswersKept: Oracle {
 
   package init() {}
 
-  /// Judges an answer that was accepted.
+  /// Judges an accepted answer.
   package static func judge(device: String, _ answer: Answer) -> [Violation] {
     fault(of: answer).map {
       [Violation(oracle: name, "\(device) answers a conflict of \(answer.place): \($0)")]
     } ?? []
   }
 
-  /// Judges an answer that failed. A parent that is gone, or a value that another record has, may be
-  /// a reason.
+  /// Judges a failed answer. A missing parent, or a value of another record, may be a reason.
   package static func judge(
     device: String, _ answer: Answer, failure: String
   ) -> [Violation] {
@@ -104,12 +103,12 @@ package struct AnswersKept: Oracle {
   }
 }
 
-/// A question of a device that its user has not answered.
+/// A question of a device without an answer from the user.
 package struct OpenQuestion: Sendable, Equatable {
   package var key: RecordKey
   /// `nil` if the question is about the record's existence.
   package var column: Name?
-  /// The write that lost.
+  /// The losing write.
   package var loser: Stamp
 
   package init(key: RecordKey, column: Name?, loser: Stamp) {

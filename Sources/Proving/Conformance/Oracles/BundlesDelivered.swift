@@ -1,8 +1,8 @@
 import FerryProtocol
 
-/// Checks that at the end every device uses the latest version of each bundle that its user opened,
-/// among those that are offered to the device and did not fail there. A later version that it uses
-/// already stays. No device uses a withdrawn version.
+/// Checks the bundle versions in use at the end. On every device, each bundle opened by the user
+/// has the latest version, among those offered to the device and without a failure there. A later
+/// version already in use stays. No device uses a withdrawn version.
 package struct BundlesDelivered: BundleOracle {
   package static let name = "bundles-delivered"
 

@@ -1,12 +1,13 @@
 import FerryProtocol
 
-/// Checks that a device always shows one published version, whole, and never loses its last good one.
+/// Checks that a device always shows one published version, whole, and never loses its last good
+/// one.
 ///
-/// - The version in use has exactly the files of its publication, also right after a process died or
-///   the power went. A page reads exactly those files, and no file of another version.
-/// - A version whose page has worked stays, or gives way to another one. A device without a version
-///   in use never had a good one, or each good one that it kept has failed, was withdrawn, or
-///   needs a later shell.
+/// - The version in use has exactly the files of its publication, also right after the end of a
+///   process or a loss of power. A page reads exactly those files, and no file of another version.
+/// - A version with a working page stays, or gives way to another one. A device without a version
+///   in use never had a good one, or each good one kept by it has failed, was withdrawn, or needs a
+///   later shell.
 package struct BundlesKept: BundleOracle {
   package static let name = "bundles-kept"
   /// The newest good versions of which one has to be in use, unless all have failed or are barred.
@@ -20,7 +21,7 @@ package struct BundlesKept: BundleOracle {
   private var published: [BundleID: [String: ContentHash]] = [:]
   /// The last good version first.
   private var good: [Place: [BundleVersion]] = [:]
-  /// Good versions that failed later, until a page of them works again.
+  /// Good versions with a later failure, until a page of them works again.
   private var failed: [String: Set<BundleID>] = [:]
   /// Versions that were withdrawn, or that needed a later shell than the device had once.
   private var barred: [String: Set<BundleID>] = [:]

@@ -1,14 +1,15 @@
 import FerryProtocol
 
-/// Checks that rows which no user deletes are there in the end. Users move them from parents that they
-/// delete, so only a device could delete them along with a parent.
+/// Checks that rows which no user deletes are there in the end. Users move them from parents before
+/// they delete the parents. So only a device could delete them along with a parent.
 ///
-/// Not judged are the rows of a device whose file went back to an earlier state, or was copied: it may move its
-/// rows once more, from the parents of then. After the server went back, nothing is judged.
+/// Not judged are the rows of a device whose file went back to an earlier state, or was copied. It
+/// may move its rows once more, from the parents of then. After the server went back, nothing is
+/// judged.
 package struct ChildrenKept: Oracle {
   package static let name = "children-kept"
 
-  /// The devices that made the rows.
+  /// The author devices of the rows.
   private var makers: [RecordKey: String] = [:]
   private var doubtful: Set<String> = []
   private var isOff = false

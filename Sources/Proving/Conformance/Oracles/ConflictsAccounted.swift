@@ -1,23 +1,23 @@
 import FerryProtocol
 
-/// Checks that every lost value is in the outcome of an operation, with its author (SPEC.md §6).
+/// Checks that every lost value is in the outcome of an operation, with the author (SPEC.md §6).
 ///
 /// In the order of the history, for each operation:
 ///
-/// - An own value that loses to a greater stamp is among its own conflicts, unless the record has
-///   the same value. An own value that loses to a greater delete always is. The operation is
-///   overruled.
-/// - Another device's value that it replaces or deletes is among its conflicts if its author had
-///   not seen that value. The value's sequence is then above the operation's base. For a write, the
-///   values must also differ.
+/// - An own value that loses to a greater stamp is among the operation's conflicts, unless the
+///   record has the same value. An own value that loses to a greater delete always is. The
+///   operation is overruled.
+/// - Another device's replaced or deleted value is among the conflicts if the author had not seen
+///   this value. The value's sequence is then above the operation's base. For a write, the values
+///   must also differ.
 /// - An update or insert is overruled if the record does not exist after it, and a delete if the
-///   record does. A conflict without a column reports that. The values of such an update or insert are
-///   among its conflicts. An update of a record that was never
-///   inserted has lost to no other write, and is overruled without a conflict.
+///   record does. A conflict without a column reports this. The values of such an update or insert
+///   are among the conflicts. An update of a never inserted record has lost to no other write, and
+///   is overruled without a conflict.
 ///
 /// So of two concurrent writes of one column the losing value is in one of the two outcomes. The
-/// exception: a third write replaced it before, by its own author, by an author who had seen it, or
-/// with the same value. Tables with policies are left out.
+/// exception: a third write replaced it before, by the same author, by an author who had seen it,
+/// or with the same value. Tables with policies are left out.
 package struct ConflictsAccounted: Oracle {
   package static let name = "conflicts-accounted"
 
@@ -58,7 +58,7 @@ private struct ContestedRecord {
     return deleted.map { inserted > $0 } ?? true
   }
 
-  /// Applies the operation. Returns the conflicts that its outcome lacks.
+  /// Applies the operation. Returns the conflicts missing in the outcome.
   mutating func missing(from entry: HistoryEntry) -> [String] {
     switch entry.kind {
     case .delete: return delete(entry)
@@ -66,7 +66,7 @@ private struct ContestedRecord {
     case .insert, .update:
       var missing = entry.columns.flatMap { write($0, of: entry) }
       if entry.kind == .insert { inserted = max(inserted ?? entry.insertStamp, entry.insertStamp) }
-      // An insert that no delete has beaten makes the record exist.
+      // An insert not beaten by a delete makes the record exist.
       if deleted == nil && inserted == nil {
         return missing + (entry.outcome.isOverruled ? [] : ["the record does not exist"])
       }
@@ -114,7 +114,7 @@ private struct ContestedRecord {
     return exists ? missing + existence(entry.stamp, entry, "the record still exists") : missing
   }
 
-  /// Checks an operation's own value that loses.
+  /// Checks an operation's own losing value.
   private func lost(_ column: Name, _ own: Write, _ entry: HistoryEntry) -> [String] {
     let overruled = entry.outcome.isOverruled ? [] : ["it was overruled in \(column)"]
     return overruled + (unrecorded(column, own, entry).map { ["it lost \($0)"] } ?? [])
@@ -128,7 +128,7 @@ private struct ContestedRecord {
     return isRecorded ? nil : "\(write.value) in \(column) of #\(write.sequence)"
   }
 
-  /// Checks the values of an operation that are later than the delete of their record.
+  /// Checks the values of an operation later than the delete of their record.
   private func hidden(by entry: HistoryEntry) -> [String] {
     entry.columns.compactMap { column in
       guard let write = columns[column.name], write.stamp == entry.stamp(of: column.name) else {

@@ -2,18 +2,18 @@ import FerryProtocol
 
 /// Checks that replicas converge.
 ///
-/// At the end every replica's rows are exactly the records that exist on the server; unwritten
-/// columns are NULL. The space's schema has no rows, and ``CatalogueKept`` compares its missions.
+/// At the end every replica's rows are exactly the existing records of the server; unwritten
+/// columns are NULL. The space's schema has no rows, and ``CatalogueKept`` compares the missions.
 /// Every cursor is the head, in the server's epoch. No operation is pending, waiting or rejected on
 /// a device. Replicas have had all upgrades by then.
 ///
 /// If a file was lost or went back to an earlier state, orphans may be left. The author of a row
-/// may not hold it any more when it learns that its parent was deleted, so no device deletes it.
-/// SPEC.md promises only that every replica rejects such a row (§5). The same applies to a row
-/// whose parent has another value now: no device that holds the row updates it.
+/// may not hold it any more when it learns of the parent's delete, so no device deletes it. SPEC.md
+/// promises only that every replica rejects such a row (§5). The same applies to a row whose parent
+/// has another value now: no device with the row updates it.
 ///
-/// A record whose key a row of another space has here waits (§29): not judged is that row. ``MovedRows`` checks
-/// that no move makes such a pair.
+/// A record whose key is taken here by a row of another space waits (§29): not judged is this row.
+/// ``MovedRows`` checks that no move makes such a pair.
 package struct Convergence: Oracle {
   package static let name = "convergence"
 

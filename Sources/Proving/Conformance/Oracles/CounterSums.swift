@@ -5,12 +5,12 @@ import FerryProtocol
 /// The amounts are all increments in the server's history and the integers of inserts, in any
 /// order. The sum holds on the server and, when all has drained, on every replica;
 /// ``NoSkippedChange`` checks replicas before that. Each increment is in the history once, as an
-/// increment and with the amount that its author's transaction recorded. ``AcknowledgedOperations``
+/// increment and with the amount recorded by the author's transaction. ``AcknowledgedOperations``
 /// checks that none is lost. An increment counts twice only if it was pruned and a copy of its
 /// device's file sends it again under another identity.
 ///
-/// A row that is re-uploaded to a server restored from a backup adds nothing. Its lost increments
-/// come again from their authors, who keep them (SPEC.md §5).
+/// A row re-uploaded to a server restored from a backup adds nothing. Its lost increments come
+/// again from their authors, who keep them (SPEC.md §5).
 package struct CounterSums: Oracle {
   package static let name = "counter-sums"
 
@@ -88,7 +88,7 @@ package struct CounterSums: Oracle {
 }
 
 extension [Column] {
-  /// The amount that they hold for the counter.
+  /// The amount for the counter.
   fileprivate var amount: Int64? {
     guard case .integer(let amount)? = first(where: { $0.name == Workload.counter.column })?.value
     else { return nil }

@@ -1,4 +1,4 @@
-/// Checks that a row which could be written can be deleted.
+/// Checks that a writable row can be deleted.
 ///
 /// Recording a delete needs no room for the row's values. So no delete of a row is refused for its
 /// size.
@@ -6,7 +6,7 @@ package enum DeletesAllowed {
   package static let name = "deletes-allowed"
 
   /// - Parameters:
-  ///   - statement: The user's statement that failed.
+  ///   - statement: The failed statement of the user.
   ///   - reason: The error's text. Failures of the disk are not judged.
   package static func judge(device: String, statement: String, reason: String) -> [Violation] {
     guard statement.hasPrefix("DELETE"), reason.contains("ferry: ") else { return [] }

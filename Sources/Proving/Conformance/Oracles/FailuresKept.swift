@@ -1,13 +1,12 @@
 import FerryProtocol
 
-/// Checks that a version that failed on a device is not put in use there again, unless a user names
-/// it.
+/// Checks that a failed version is not put in use again on the same device, unless a user names it.
 package struct FailuresKept: BundleOracle {
   package static let name = "failures-kept"
 
   /// By device.
   private var failed: [String: Set<BundleID>] = [:]
-  /// Versions that a user's request names now.
+  /// Versions named now by a user's request.
   private var named: [String: [BundleID]] = [:]
 
   package init() {}

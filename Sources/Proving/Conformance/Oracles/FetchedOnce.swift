@@ -1,12 +1,12 @@
 import FerryProtocol
 
 /// Checks that content is fetched once, apart from bytes in flight at an interruption: bytes
-/// fetched ≤ content + interruptions × the parts in flight. The bytes that arrived together with the
-/// end of a part are in flight, too: they are of the next part. Content that was removed on purpose or
-/// that a disk lost is fetched again.
+/// fetched ≤ content + interruptions × the parts in flight. The bytes that arrived together with
+/// the end of a part are in flight, too: they are of the next part. Content removed on purpose or
+/// lost by a disk is fetched again.
 ///
 /// A file may be removed if at some moment no row named it, although another mission names it again
-/// a moment later. The oracle looks at the rows now and then only. So it accepts the removal if no
+/// a moment later. The oracle looks at the rows only now and then. So it accepts the removal if no
 /// mission has named the content from the last look until now.
 package struct FetchedOnce: MissionOracle {
   package static let name = "fetched-once"
@@ -18,9 +18,9 @@ package struct FetchedOnce: MissionOracle {
 
   /// The cost of an interruption.
   private enum Loss {
-    /// The bytes that one transfer has in flight.
+    /// The bytes of one transfer in flight.
     case part
-    /// The bytes that all transfers of a file have in flight.
+    /// The bytes of all transfers of a file in flight.
     case parts
     case whole
   }
@@ -32,10 +32,10 @@ package struct FetchedOnce: MissionOracle {
 
   private let marksFrom: Int64
   private let transfers: Int64
-  /// The most bytes that arrive at once.
+  /// The most bytes to arrive at once.
   private let arrivalMax: Int64
   private var items: [ContentHash: PublishedItem] = [:]
-  /// Content of each mission, of all its versions.
+  /// Content of each mission, of all versions.
   private var contents: [MissionID: Set<ContentHash>] = [:]
   private var balances: [Account: Balance] = [:]
   /// The missions that named each content at the last look at a device.
@@ -50,7 +50,7 @@ package struct FetchedOnce: MissionOracle {
     switch event {
     case .publishing(_, let mission, let published):
       for item in published.values.sorted(by: { $0.hash < $1.hash }) {
-        // Published with parts of its own, or in one part: the larger one counts.
+        // Published with separate parts, or in one part: the larger one counts.
         let known = items[item.hash]?.partSize ?? 0
         items[item.hash] = item
         items[item.hash]?.partSize = max(known, item.partSize)
@@ -63,7 +63,7 @@ package struct FetchedOnce: MissionOracle {
     case .givenUp(let device, let mission):
       for hash in contents[mission] ?? [] { allow(.whole, of: hash, on: device) }
     case .looked(let device, _, let evidence):
-      // Content that no row names is removed, and fetched again when it is wanted again.
+      // Content without a row is removed, and fetched again when it is requested again.
       owners[device] = evidence.owners
       for account in balances.keys
       where account.device == device && evidence.owners[account.hash] == nil {

@@ -1,17 +1,17 @@
 import FerryProtocol
 
-/// The operations that one replica file recorded, in order, as long as the oracles need them.
+/// The operations recorded in one replica file, in order, as long as the oracles need them.
 struct FileLog {
   struct Entry {
     var operation: LocalOperation
     /// The device no longer has to send it.
     var isConfirmed = false
-    /// Another file holds it too: a copy, or the state that this file was in before it went back.
-    /// Either may send it, alone or merged with operations that only that file knows.
+    /// Another file holds it too: a copy, or the state before this file went back. Either may send
+    /// it, alone or merged with operations known only there.
     var isShared = false
     /// The server was rolled back to before it: the device re-uploads it, if it keeps the file.
     var isRevoked = false
-    /// The server rejected it or its transaction.
+    /// The server rejected it or the whole transaction.
     var isQuarantined = false
   }
 
@@ -26,16 +26,16 @@ struct FileLog {
   private var places: [OperationID: Int] = [:]
   /// Identities under which the file has sent, also before it was copied.
   private(set) var identities: [DeviceID]
-  /// Operations that the harness did not report: pending ones, and those in a copy's archive.
+  /// Operations not reported by the harness: pending ones, and those in a copy's archive.
   private(set) var unheard: Set<OperationID> = []
   private var newestPending: OperationID?
   private var quarantinedCount = 0
   private var refusals: Int64 = 0
   /// Since the server was last rolled back: the file's progress at each read.
   private var sights: [Sight]?
-  /// Whether the file may have recorded rows that the server had lost.
+  /// True if the file may have recorded rows lost by the server.
   var mayRescue: Bool { sights != nil }
-  /// Whether the file is no longer in use.
+  /// True if the file is no longer in use.
   private(set) var isClosed = false
 
   init(device: String, identities: [DeviceID] = []) {
@@ -83,7 +83,7 @@ struct FileLog {
     }
   }
 
-  /// Notes that the server is at an earlier state of its history.
+  /// Records an earlier state of the server's history.
   mutating func revoke(survivors: Set<OperationID>, shared: Set<OperationID>) {
     sights = []
     for index in entries.indices {
@@ -93,8 +93,8 @@ struct FileLog {
     }
   }
 
-  /// Counts the entries that the device had recorded before it learnt that the server was rolled
-  /// back, as far as the evidence shows.
+  /// Counts the entries recorded by the device before it learnt of the server's rollback, as far as
+  /// the evidence shows.
   ///
   /// Those are the entries before the file was seen at a present point of the history and at no
   /// lost point after that. A response from before may come late.
@@ -107,14 +107,14 @@ struct FileLog {
     return known.last?.entryCount ?? entries.count
   }
 
-  /// Notes operations that another file holds as well from now on.
+  /// Records operations held by another file as well from now on.
   mutating func share(_ ids: Set<OperationID>) {
     for index in entries.indices where ids.contains(entries[index].operation.id) {
       entries[index].isShared = true
     }
   }
 
-  /// Begins with the operations that the file holds already. Those in its archive are confirmed.
+  /// Begins with the operations already in the file. Those in the archive are confirmed.
   mutating func inherit(_ operations: [LocalOperation], _ evidence: ReplicaEvidence) {
     record(operations)
     for index in entries.indices { entries[index].isShared = true }
@@ -123,8 +123,8 @@ struct FileLog {
     see(evidence)
   }
 
-  /// Closes a file that is no longer in use: only its confirmed operations have to be in the
-  /// history. Operations that were merged away count as confirmed, too.
+  /// Closes a file out of use: only the confirmed operations have to be in the history. Operations
+  /// that were merged away count as confirmed, too.
   mutating func close() {
     isClosed = true
     entries.removeAll { !$0.isConfirmed }
@@ -138,10 +138,10 @@ struct FileLog {
 struct FileLogs {
   private(set) var files: [FileLog] = []
   private var current: [String: Int] = [:]
-  /// All operations that were ever reported.
+  /// All operations ever reported.
   private var operations: [OperationID: LocalOperation] = [:]
   private(set) var lineage = Lineage()
-  /// Records that any device has deleted.
+  /// Records deleted by any device.
   var deleted: Set<RecordKey> {
     Set(operations.values.lazy.filter { $0.kind == .delete }.map(\.key))
   }
@@ -168,8 +168,8 @@ struct FileLogs {
     }
   }
 
-  /// Notes that a device continues with a copy of a file, or with an earlier state of its own. It
-  /// may have left that state before.
+  /// Records a device's step to a copy of a file, or to an earlier state. It may have left this
+  /// state before.
   private mutating func branch(
     _ device: String, from original: String, _ evidence: ReplicaEvidence
   ) {
@@ -212,17 +212,17 @@ struct FileLogs {
 }
 
 extension OperationID {
-  /// Whether it is of a row that a device re-uploaded to a server which had lost it. Those are at
-  /// the beginning of time (SPEC.md §5).
+  /// True for a row re-uploaded by a device to a server without it. Those are at the beginning of
+  /// time (SPEC.md §5).
   var isRescue: Bool { value.timestamp.milliseconds <= HybridTimestamp.rescue.milliseconds }
 }
 
 extension OperationID {
-  /// Whether it is of a batch's effect on one record: UUIDs of version 8 (SPEC.md §14).
+  /// True if it is of a batch's effect on one record: UUIDs of version 8 (SPEC.md §14).
   var isEffect: Bool { value.high & 0xF000 == 0x8000 }
 }
 
 extension HybridTimestamp {
-  /// The latest time of a row that was re-uploaded.
+  /// The latest time of a re-uploaded row.
   static let rescue = HybridTimestamp(milliseconds: 1)
 }

@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// The server's history in its order, with the moments at which non-existing records were
-/// forgotten. For later operations such a record never existed (SPEC.md §13).
+/// The server's history in order, with the moments at which missing records were forgotten. For
+/// later operations such a record never existed (SPEC.md §13).
 struct HistoryWalk {
   private let history: [HistoryEntry]
   private let forgotten: [ForgottenRecord]
@@ -31,7 +31,7 @@ struct HistoryWalk {
 }
 
 extension HistoryEntry {
-  /// Returns whether the operation was pruned before another came. If a copy of a file sends it
+  /// Returns `true` if the operation was pruned before another came. If a copy of a file sends it
   /// again after that, the server cannot recognise it.
   func isForgotten(before later: HistoryEntry) -> Bool {
     prunedAt.map { $0 < later.sequence } ?? false

@@ -1,13 +1,13 @@
 import FerryProtocol
 
-/// Checks that a write is later than every write to its record that its author had seen.
+/// Checks that a write is later than every write to the record that its author had seen.
 ///
 /// This holds whatever the clocks of devices and nodes show, so no older value undoes an author's
 /// write (SPEC.md §6). An author had seen the operations at or below the operation's `base`.
 ///
 /// Left out are overruled operations, since a pull list may not show them. Left out are also rows
-/// that were re-uploaded to a server, which are older than everything. An insert is compared with
-/// deletes alone: a deleted record does not show its hidden values.
+/// re-uploaded to a server, which are older than everything. An insert is compared with deletes
+/// alone: a deleted record does not show its hidden values.
 package struct LaterThanSeen: Oracle {
   package static let name = "later-than-seen"
 
@@ -66,9 +66,9 @@ extension HistoryEntry {
     columns.isEmpty ? [stamp] : columns.map { stamp(of: $0.name) }
   }
 
-  /// The newest of its parts' stamps.
+  /// The newest stamp of all parts.
   fileprivate var newestStamp: Stamp? { stamps.max() }
 
-  /// The oldest of its parts' stamps, without those of re-uploaded rows.
+  /// The oldest stamp of all parts, without those of re-uploaded rows.
   fileprivate var oldestStamp: Stamp? { stamps.filter { $0.time > .rescue }.min() }
 }

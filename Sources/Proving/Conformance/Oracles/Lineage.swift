@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// The points of the history that the final history contains, if the server was rolled back
-/// meanwhile. Points that a device learnt while a hostile server answers prove nothing.
+/// The points of the history contained in the final history, if the server was rolled back
+/// meanwhile. Points learnt by a device while a hostile server answers prove nothing.
 ///
 /// A re-uploaded operation may by chance get its former sequence, after other operations than
-/// before. So a point that was lost once counts as gone, whatever is there now.
+/// before. So a point counts as gone after it was lost once, whatever is there now.
 struct Lineage {
-  /// Whether the server was restored from a backup.
+  /// True if the server was restored from a backup.
   private(set) var wentBack = false
   private var gone = Set<Cursor.Anchor>()
   private var isDoubtful = false
@@ -22,10 +22,10 @@ struct Lineage {
     }
   }
 
-  /// Notes that a hostile server answers devices: each may believe that the server went back.
+  /// Records answers of a hostile server to devices: each may believe that the server went back.
   mutating func doubt() { (wentBack, isDoubtful) = (true, true) }
 
-  /// Returns whether a history, in its order and without gap, has the anchor's operation in its
+  /// Returns `true` if a history, in order and without gap, has the anchor's operation in its
   /// place.
   func holds(_ anchor: Cursor.Anchor, in history: [HistoryEntry]) -> Bool {
     let place = Int(clamping: anchor.head) - 1

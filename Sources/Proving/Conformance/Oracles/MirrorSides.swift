@@ -11,17 +11,18 @@ package struct MirrorSidesEvidence: Sendable {
   package var replica: Rows = [:]
   /// Records that PostgreSQL cannot hold, as the mirror lists them.
   package var deferred: Set<RecordKey> = []
-  /// Rows of a company's tables that the space lacks, as the mirror lists them.
+  /// Rows of a company's tables missing in the space, as the mirror lists them.
   package var unsent: Set<RecordKey> = []
   /// Records in the replica with a value that their column in PostgreSQL cannot hold.
   package var unfit: Set<RecordKey> = []
-  /// Records that programs made in committed transactions, and did not delete.
+  /// Records made by programs in committed transactions, and not deleted.
   package var made: Set<RecordKey> = []
   /// Records whose operations the replica has had.
   package var taken: Set<RecordKey> = []
-  /// Whether the space may have forgotten deleted records: then those that were taken do not count.
+  /// True if the space may have forgotten deleted records: then those with a taken write do not
+  /// count.
   package var forgets = false
-  /// Those whose writes the mirror reported as rejected, or that the space rejected.
+  /// Those reported by the mirror as rejected, or rejected by the space.
   package var rejected: Set<RecordKey> = []
 
   package init() {}
@@ -29,11 +30,11 @@ package struct MirrorSidesEvidence: Sendable {
 
 /// Checks a mirror at the end of a run.
 ///
-/// 1. Its tables have the rows of its replica. A row is missing only if the mirror lists it, and it lists a
-///    row only if PostgreSQL cannot hold it, or cannot hold a row that it needs. A company's row that the
-///    space refused stays as it is, and may keep others out.
-/// 2. The space has had each record that a program made and did not delete, unless its write was rejected. After the server
-///    went back, this is not judged.
+/// 1. The tables have the rows of the replica. A row is missing only if the mirror lists it. It
+///    lists a row only if PostgreSQL cannot hold it, or cannot hold a row needed by it. A company's
+///    row refused by the space stays as it is, and may keep others out.
+/// 2. The space has had each record made and not deleted by a program, unless the write was
+///    rejected. After the server went back, this is not judged.
 package enum MirrorSides {
   package static let name = "mirror-sides"
 

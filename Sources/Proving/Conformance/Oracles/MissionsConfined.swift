@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Checks that no file of a mission is outside of its store's folder, and that no one tries to
+/// Checks that no file of a mission is outside of the store's folder, and that no one tries to
 /// reach there.
 package struct MissionsConfined: MissionOracle {
   package static let name = "missions-confined"

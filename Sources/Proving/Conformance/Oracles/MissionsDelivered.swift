@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Checks that at the end every device has the newest version of each mission that it requested.
-/// The mission must still be published. If the version is missing, the product reports the reason.
+/// Checks that at the end every device has the newest version of each requested mission. The
+/// mission must still be published. If the version is missing, the product reports the reason.
 package struct MissionsDelivered: MissionOracle {
   package static let name = "missions-delivered"
 

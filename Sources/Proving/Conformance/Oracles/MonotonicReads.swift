@@ -1,9 +1,9 @@
 import FerryProtocol
 
 /// Checks that a reader of one replica never sees it go back: a device's beat never decreases, and
-/// a ledger row that was there remains.
+/// an existing ledger row remains.
 ///
-/// A file may go back to an earlier state, by a loss of power or as a copy. It then shows that
+/// A file may go back to an earlier state, by a loss of power or as a copy. It then shows this
 /// state, and its reader starts again from there. The file's own beat then continues from an
 /// earlier number. For other readers, repeated numbers prove nothing until the beat has passed all
 /// former ones. If the clock was so far ahead that the server clamped its times, they prove nothing
@@ -12,31 +12,31 @@ import FerryProtocol
 /// A replica may have been read at a point that is gone, since the server was restored from a
 /// backup. It may go back once: to the server's state, until others have re-uploaded their later
 /// beats. A beat that is only in a re-uploaded row may go back as well. Such a row is older than
-/// all operations that the beat's device sends again, one after the other. The replica keeps rows
-/// of the ledger, since it re-uploads them itself. The exception is pruning that hides which rows
-/// the server lost and which were deleted. Then the replica gives up the rows that the server does
-/// not have and reports that, and its reader starts again.
+/// all operations sent again by the beat's device, one after the other. The replica keeps rows of
+/// the ledger, since it re-uploads them itself. The exception is pruning that hides which rows the
+/// server lost and which were deleted. Then the replica gives up the rows missing on the server and
+/// reports this, and its reader starts again.
 ///
-/// A hostile server may hide rows for as long as it answers. Then only the last read is judged: it shows each
-/// ledger row that any read has shown, and a beat of each device.
+/// A hostile server may hide rows for as long as it answers. Then only the last read is judged: it
+/// shows each ledger row shown by any read, and a beat of each device.
 package struct MonotonicReads: Oracle {
   package static let name = "monotonic-reads"
 
-  /// Beats that a device may have made unknown to the harness: one for each process that died
-  /// between its commit and its report.
+  /// Beats of a device that the harness may not know: one for each process that died between its
+  /// commit and its report.
   private static let unheardMax: Int64 = 8
 
   private struct Reader {
     var ledger: [Name] = []
     /// By device: no lower number may be read.
     var floors: [String: Floor] = [:]
-    /// The newest anchor that it was read at.
+    /// The newest anchor of a read.
     var anchor: Cursor.Anchor?
     /// See ``ReplicaEvidence/losses``.
     var losses: Int64 = 0
   }
 
-  /// A number that was read, and the point of the history at which it was first read.
+  /// A number from a read, and the point of the history at which it was first read.
   private struct Floor {
     var beat: Int64 = 0
     var anchor: Cursor.Anchor?
@@ -44,7 +44,7 @@ package struct MonotonicReads: Oracle {
 
   /// A beat that counted on from an earlier number.
   private struct Repeat {
-    /// The lowest number that the beat went back to.
+    /// The lowest number after the beat went back.
     var from: Int64
     /// The highest number that the beat may repeat.
     var to: Int64
@@ -54,8 +54,8 @@ package struct MonotonicReads: Oracle {
   private var highest: [String: Int64] = [:]
   private var repeats: [String: Repeat] = [:]
   private var doubts = ClampedStamps()
-  /// Beats that went back, each with its earlier point. They wait until it is known whether the
-  /// final history contains that point.
+  /// Beats that went back, each with the earlier point. They wait until it is known whether the
+  /// final history contains this point.
   private var regresses: [(from: Floor, device: String, violation: Violation)] = []
   private var lineage = Lineage()
   private var isLiedTo = false
@@ -105,7 +105,7 @@ package struct MonotonicReads: Oracle {
     highest[device] = max(highest[device] ?? 0, beat)
   }
 
-  /// Returns the least progress of the beat that a number proves.
+  /// Returns the least progress of the beat proved by a number.
   private func least(_ beat: Int64, of device: String) -> Int64 {
     guard let again = repeats[device], beat <= again.to else { return beat }
     return min(beat, again.from)
@@ -133,8 +133,8 @@ package struct MonotonicReads: Oracle {
         ? Set(reader.ledger).union(ledger.records).sorted() : ledger.records
     }
     let beats = rows.beats
-    // Rows that are being replaced are of the history that the server refused. They may not have
-    // been there at the last read of this one, so their point is not known.
+    // Rows in replacement are of the history that the server refused. They may not have been there
+    // at the last read of this one, so their point is not known.
     let isOfAnother = evidence.isRescuing && lineage.wentBack
     for (name, beat) in beats {
       let least = least(beat, of: name)
@@ -178,7 +178,7 @@ package struct MonotonicReads: Oracle {
     }
     var reader = Reader(ledger: rows["ledger"]?.records ?? [])
     (reader.anchor, reader.losses) = (evidence.anchor, evidence.losses)
-    // The anchor of a file that is being replaced is the list's that is under way, not its rows'.
+    // The anchor of a file in replacement belongs to the list under way, not to the rows.
     let isOfAnother = evidence.isRescuing && lineage.wentBack
     for (name, beat) in rows.beats {
       reader.floors[name] = Floor(
@@ -187,7 +187,7 @@ package struct MonotonicReads: Oracle {
     readers[device] = reader
   }
 
-  /// Returns the first name of `before` that `now` lacks; both are ascending.
+  /// Returns the first name of `before` missing in `now`; both are ascending.
   private static func firstMissing(of before: [Name], in now: [Name]) -> Name? {
     var place = 0
     for record in before {
@@ -214,7 +214,7 @@ extension ReplicaRows {
 }
 
 extension LocalOperation {
-  /// The number that it gives a beat.
+  /// The number of a beat.
   var beat: Int64? { columns.beat(in: key) }
 }
 
@@ -230,7 +230,7 @@ extension Sequence<HistoryEntry> {
 }
 
 extension [Column] {
-  /// Returns the number that they give a beat, if they are of one.
+  /// Returns the number of a beat, if they belong to one.
   fileprivate func beat(in key: RecordKey) -> Int64? {
     guard key.table == "beats", case .integer(let beat)? = first(where: { $0.name == "n" })?.value
     else { return nil }

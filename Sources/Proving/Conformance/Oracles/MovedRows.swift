@@ -2,12 +2,12 @@ import FerryProtocol
 
 /// Checks rows that move between spaces, in the final states of all spaces.
 ///
-/// 1. A record of a shared table is in the space that its column names.
-/// 2. A token, a row with a worth, exists in exactly one space, with the worth that it was made with: no move
-///    loses or doubles it. So the worths of all tokens have the sum that users gave them.
+/// 1. A record of a shared table is in the space named by its column.
+/// 2. A token, a row with a worth, exists in exactly one space, with its original worth: no move
+///    loses or doubles it. So the worths of all tokens have the sum set by users.
 ///
-/// Tokens are not judged if their maker's file went back to an earlier state, or was copied: the moves that the
-/// file forgot may have reached one space and not the other.
+/// Tokens are not judged if their maker's file went back to an earlier state, or was copied. The
+/// moves forgotten by the file may have reached one space and not the other.
 package struct MovedRows {
   package static let name = "moved-rows"
 

@@ -4,16 +4,16 @@ import FerryProtocol
 ///
 /// This holds for a replica with no pending or rejected change and no record to fetch whole. It
 /// misses no change before the cursor, and shows none after it. Compared are the tables and columns
-/// that the replica knows at the moment of each read. Tables whose values depend on the authors'
+/// known to the replica at the moment of each read. Tables whose values depend on the authors'
 /// knowledge are left out.
 ///
-/// Not judged is a read with a cursor in a history that is gone since the server was rolled back, or that a
-/// hostile server may have made up.
-/// Not judged is also a read before the new pull from the start is complete.
+/// Not judged is a read with a cursor in a history that is gone since the server's rollback, or
+/// made up by a hostile server. Not judged is also a read before the new pull from the start is
+/// complete.
 package struct NoSkippedChange: Oracle {
   package static let name = "no-skipped-change"
 
-  /// The tables and columns that a replica knew.
+  /// The tables and columns known to a replica.
   private struct Shape {
     var tables: [(name: Name, columns: [Name])]
 
@@ -25,7 +25,7 @@ package struct NoSkippedChange: Oracle {
     }
   }
 
-  /// The content of one read: of each table the sum of its records, then of each column.
+  /// The content of one read: of each table the sum of all records, then of each column.
   private struct Sight {
     var device: String
     var cursor: SequenceNumber
@@ -81,7 +81,7 @@ package struct NoSkippedChange: Oracle {
     return shapes.count - 1
   }
 
-  /// Leaves out tables whose values depend on the operations that the authors had seen.
+  /// Leaves out tables with values that depend on the authors' knowledge.
   private static func judged(_ shape: Shape) -> [(name: Name, columns: [Name])] {
     shape.tables.filter { !Workload.dependsOnKnowledge($0.name) }
   }
@@ -152,7 +152,7 @@ private struct SumModel {
 
   subscript(slot: Int) -> UInt64 { sums[slot] }
 
-  /// Returns the slot for the sum of a table's records, or of one of its columns.
+  /// Returns the slot for the sum of a table's records, or of one column of the table.
   mutating func slot(_ table: Name, _ column: Name?) -> Int {
     let name = RecordKey(table: table, record: column.map { ".\($0)" } ?? "")
     if let slot = slots[name] { return slot }
@@ -169,7 +169,7 @@ private struct SumModel {
     records[entry.key] = record
   }
 
-  /// Removes a record that the server does not know any more.
+  /// Removes a record no longer known to the server.
   mutating func forget(_ key: RecordKey) {
     if let record = records.removeValue(forKey: key) { add(record, key) { $0 &-= $1 } }
   }

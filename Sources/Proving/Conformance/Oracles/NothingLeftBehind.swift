@@ -1,14 +1,14 @@
 import FerryProtocol
 
-/// Checks that a sync that reports success and no remaining operations left nothing behind. All
-/// operations that the device had recorded before the sync are confirmed, in quarantine, or merged
-/// away.
+/// Checks that a sync with success and without remaining operations in its report left nothing
+/// behind. All operations recorded by the device before the sync are confirmed, in quarantine, or
+/// merged away.
 package enum NothingLeftBehind {
   package static let name = "nothing-left-behind"
 
   /// - Parameters:
-  ///   - before: Operations that were not confirmed when the sync began.
-  ///   - after: Operations that are not confirmed after it.
+  ///   - before: Unconfirmed operations at the start of the sync.
+  ///   - after: Unconfirmed operations after it.
   ///   - left: The number of remaining operations in the sync's report.
   package static func judge(
     device: String, before: [OperationID], after: [OperationID], left: Int

@@ -1,6 +1,6 @@
 /// All oracles on one run of one space.
 package struct OracleBench {
-  /// Violations that each oracle reports at the end; one bug often shows everywhere.
+  /// Violations reported by each oracle at the end; one bug often shows everywhere.
   private static let reportedMax = 10
 
   private var oracles: [any Oracle]
@@ -18,7 +18,7 @@ package struct OracleBench {
     ]
   }
 
-  /// Creates the oracles that judge any tables: not only those of the simulator's workload.
+  /// Creates the oracles for any tables: not only for those of the simulator's workload.
   package init(ofMirrors: Void) {
     oracles = [
       AcknowledgedOperations(), OwnOrder(), LaterThanSeen(), QuarantineApart(), Convergence(),

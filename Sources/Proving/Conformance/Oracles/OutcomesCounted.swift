@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// Checks that a device reports exactly the outcomes that its pages had, and that the server counts
-/// each device once for each version: for the report with the greatest number, in whatever order they
+/// Checks that a device reports exactly the outcomes of its pages. The server counts each device
+/// once for each version: for the report with the greatest number, in whatever order the reports
 /// arrive.
 package struct OutcomesCounted: BundleOracle {
   package static let name = "outcomes-counted"
@@ -21,7 +21,7 @@ package struct OutcomesCounted: BundleOracle {
     var number: Int64
     var happening: Happening
 
-    /// The report that a server keeps if this one arrives and it has another one.
+    /// Returns the report stored by a server if this one arrives and it has another one.
     func after(_ kept: Report?) -> Report {
       if let kept, kept.number > number { kept } else { self }
     }
@@ -29,15 +29,15 @@ package struct OutcomesCounted: BundleOracle {
 
   private struct Request {
     var reports: [Account: Report]
-    /// Versions about which the server handled another outcome with the same number at the same time,
-    /// so that their order is not known.
+    /// Versions with another outcome of the same number at the same time on the server: their order
+    /// is not known.
     var contested: Set<Account> = []
   }
 
   private var happened: [String: Set<Happening>] = [:]
   private var requests: [Int: Request] = [:]
-  /// The reports that the server may have kept, `nil` for none. There are several only if the server
-  /// failed to answer, or if two files have the same numbers.
+  /// The reports that the server may have stored, `nil` for none. There are several only if the
+  /// server failed to answer, or if two files have the same numbers.
   private var kept: [Account: Set<Report?>] = [:]
   private var identifiers: [String: Set<DeviceID>] = [:]
   /// Devices whose files were copied, or went back: another one may report with their identifier.

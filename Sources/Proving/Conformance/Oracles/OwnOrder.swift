@@ -1,12 +1,12 @@
 import FerryProtocol
 
-/// Checks that the operations of one replica file are in the history in the order of its user's
+/// Checks that the operations of one replica file are in the history in the order of the user's
 /// actions.
 ///
-/// An operation that was merged into a later one has the later one's place. Left out are operations
-/// that two files have held: each file sends those that it knows, in its own packets. Left out is
-/// also a delete without its insert in the history. No packet held both until it was cut again, and
-/// no other device knew of the record.
+/// An operation merged into a later one has the later one's place. Left out are operations held by
+/// two files: each file sends those that it knows, in separate packets. Left out is also a delete
+/// without its insert in the history. No packet held both until it was cut again, and no other
+/// device knew of the record.
 package struct OwnOrder: Oracle {
   package static let name = "own-order"
 
@@ -21,7 +21,7 @@ package struct OwnOrder: Oracle {
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     var sequences: [OperationID: SequenceNumber] = [:]
-    // A pruned operation that a copy of the file sent once more has its first place.
+    // A pruned operation sent once more by a copy of the file has its first place.
     for entry in final.server.history where sequences[entry.id] == nil {
       sequences[entry.id] = entry.sequence
     }

@@ -3,8 +3,8 @@ import FerryProtocol
 /// Checks that columns with the policies `max`, `min` and `set-union` follow from all writes in the
 /// history, in any order (SPEC.md §6).
 ///
-/// Judged are records without a delete in the history: edits that win over a delete depend on what
-/// its author had seen.
+/// Judged are records without a delete in the history: edits that win over a delete depend on the
+/// knowledge of its author.
 package struct PolicyValues: Oracle {
   package static let name = "policy-values"
 

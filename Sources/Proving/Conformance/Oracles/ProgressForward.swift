@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// While a mission is being fetched, its progress never goes back and never exceeds the whole.
+/// Checks the progress of a mission being fetched: it never goes back and never exceeds the whole.
 package struct ProgressForward: MissionOracle {
   package static let name = "progress-forward"
 

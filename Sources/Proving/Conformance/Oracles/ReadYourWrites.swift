@@ -2,31 +2,31 @@ import FerryProtocol
 
 /// Checks that a device's user sees his own writes.
 ///
-/// Every read after a commit shows the device's own beat at least as high as its user has brought
-/// it, and the posted ledger rows. (``MonotonicReads`` checks that rows stay once they were seen.)
+/// Every read after a commit shows the device's own beat at least as high as the user has brought
+/// it, and the posted ledger rows. (``MonotonicReads`` checks that rows stay after they were seen.)
 ///
-/// If the file went back to an earlier state, by a loss of power or as a copy, that state counts.
+/// If the file went back to an earlier state, by a loss of power or as a copy, this state counts.
 /// Confirmed operations come back with the next pull; ``Convergence`` and
-/// ``AcknowledgedOperations`` check that. Beats that the file lost are another writer's from then
-/// on: a copy may have sent them. If the clock went back with the file, they are later than the
+/// ``AcknowledgedOperations`` check this. Beats lost by the file are another writer's from then on:
+/// a copy may have sent them. If the clock went back with the file, they are later than the
 /// device's new writes (SPEC.md §6). So a read may show any number above the file's number after it
 /// went back. If a device's clock is so far ahead that the server clamps its times, late operations
 /// of a copy are clamped late, and overrule.
 ///
-/// If the server was rolled back as well, it may have lost such a number. A file that has the
-/// number from a pull list cannot re-upload it. Then a read may show the number that the device
-/// went back to.
+/// If the server was rolled back as well, it may have lost such a number. A file with the number
+/// from a pull list cannot re-upload it. Then a read may show the number to which the device went
+/// back.
 ///
-/// A hostile server may confirm a write, and then hide its row for as long as it answers. Then only the last
-/// read is judged.
+/// A hostile server may confirm a write, and then hide the row for as long as it answers. Then only
+/// the last read is judged.
 package struct ReadYourWrites: Oracle {
   package static let name = "read-your-writes"
 
   private struct Writer {
     var beat: Int64?
-    /// The highest number that was given.
+    /// The highest number set.
     var highest: Int64 = 0
-    /// The lowest number that a read may show, if the file went back behind `highest`.
+    /// The lowest permitted number of a read, if the file went back behind `highest`.
     var least: Int64?
     /// Posted since the last read.
     var posted: [Name] = []

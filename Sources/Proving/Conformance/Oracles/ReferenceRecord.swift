@@ -21,17 +21,17 @@ struct ReferenceRecord {
     return deleted.map { inserted > $0 } ?? true
   }
 
-  /// Whether the record exists by the rules of any table: no policy lets an insert lose if there
+  /// True if the record exists by the rules of any table: no policy lets an insert lose if there
   /// was no delete.
   var wasNeverDeleted: Bool { inserted != nil && deleted == nil }
 
-  /// The writes that no delete has erased.
+  /// The writes not erased by a delete.
   var columns: [Name: Write] {
     guard let deleted else { return latest }
     return latest.filter { $0.value.stamp >= deleted }
   }
 
-  /// Whether the record has no content.
+  /// True if the record has no content.
   var isBlank: Bool { inserted == nil && deleted == nil && columns.isEmpty }
 
   mutating func absorb(_ entry: HistoryEntry) {
@@ -55,8 +55,8 @@ struct ReferenceRecord {
   }
 
   /// Returns all records of a history, and those among the forgotten ones that existed when they
-  /// went. If a table's deletes and inserts are decided by the knowledge of their authors, a record
-  /// that was ever deleted may have been gone.
+  /// went. If the knowledge of authors decides a table's deletes and inserts, a record that was
+  /// ever deleted may have been gone.
   static func all(
     _ server: ServerEvidence
   ) -> (records: [RecordKey: ReferenceRecord], forgottenAlive: [RecordKey]) {
@@ -80,12 +80,12 @@ struct ReferenceRecord {
 extension HistoryEntry {
   var stamp: Stamp { Stamp(time: time, device: device) }
 
-  /// Returns a column's own stamp, which is never later than its operation's.
+  /// Returns a column's own stamp, which is never later than the operation's.
   func stamp(of column: Name) -> Stamp {
     Stamp(time: min(columnTimes[column] ?? time, time), device: device)
   }
 
-  /// An insert is as old as its oldest column.
+  /// An insert is as old as the oldest column of it.
   var insertStamp: Stamp { columns.map { stamp(of: $0.name) }.min() ?? stamp }
 
   /// For messages.

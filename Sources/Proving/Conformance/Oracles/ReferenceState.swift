@@ -2,12 +2,12 @@ import FerryProtocol
 
 /// Checks that the server's records are exactly the result of SPEC.md §6 for its history.
 ///
-/// For every record that is the latest insert and the latest delete. For every column it is the
-/// latest write that no delete has erased, by time and then device. So each operation's effect is
-/// in the state, or lost to a greater stamp; and there is no record without an operation. If
-/// history is pruned, no existing record goes; one that did not exist begins from scratch after
-/// that. Tables with policies are left out; ``CounterSums`` checks the one with a counter. Of their
-/// records only those that no operation deleted certainly existed when they were pruned.
+/// For every record this is the latest insert and the latest delete. For every column it is the
+/// latest write not erased by a delete, by time and then device. So each operation's effect is in
+/// the state, or lost to a greater stamp; and there is no record without an operation. If history
+/// is pruned, no existing record goes; one that did not exist begins from scratch after that.
+/// Tables with policies are left out; ``CounterSums`` checks the one with a counter. Of their
+/// records only those without any delete certainly existed when they were pruned.
 package struct ReferenceState: Oracle {
   package static let name = "reference-state"
 

@@ -1,26 +1,26 @@
 import FerryProtocol
 
-/// Checks that a device puts a version in use only if it may.
+/// Checks that a device puts a version in use only with permission:
 ///
 /// - The rollout includes the device, a user names the version, or the device returns to a version
 ///   that has worked there.
 /// - The version is not withdrawn, and the device's shell is not too old for it.
 ///
-/// A device decides with the catalogue of that moment. A pull may change the catalogue before the
-/// switch is on the disk, so that the catalogues of the last seconds count.
+/// A device decides with the catalogue of this moment. A pull may change the catalogue before the
+/// switch is on the disk, so the catalogues of the last seconds count.
 package struct RolloutsKept: BundleOracle {
   package static let name = "rollouts-kept"
-  /// The time from a decision to its effect, in microseconds.
+  /// The time from a decision to the effect, in microseconds.
   private static let delayMax: Int64 = 5_000_000
 
   private struct Known {
-    /// In order; the first one was in force when the time that counts began.
+    /// In order; the first one was in force when the counted time began.
     var catalogues: [(at: Int64, catalogue: BundleCatalogue)] = []
     /// `nil` before the first look.
     var active: [BundleName: BundleVersion]?
     var lookedAt: Int64 = 0
     var worked: Set<BundleID> = []
-    /// Versions that users have named, with the time of the request.
+    /// Versions named by users, with the time of the request.
     var named: [BundleID: Int] = [:]
     /// Versions whose request has ended since the last look.
     var ended: Set<BundleID> = []

@@ -1,13 +1,13 @@
 import FerryProtocol
 
-/// Hashes whose sum over all rows represents a table's content.
+/// Hashes with a sum over all rows as the digest of a table's content.
 ///
-/// Rows come and go by adding and subtracting. Each column has a sum of its own, so that columns
-/// unknown to a replica can be left out. NULL adds nothing.
+/// Rows come and go by adding and subtracting. Each column has a separate sum, so columns unknown
+/// to a replica can be left out. NULL adds nothing.
 enum RowDigest {
   static func record(_ record: Name) -> UInt64 { mixed(text(record.text, 0x6C65_6467_6572)) }
 
-  /// - Parameter record: The digest of the record that holds it.
+  /// - Parameter record: The digest of the record with the value.
   static func value(_ value: Value, in record: UInt64) -> UInt64 {
     let hash: UInt64
     switch value {

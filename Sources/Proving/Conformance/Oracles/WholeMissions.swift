@@ -2,10 +2,10 @@ import FerryProtocol
 
 /// Checks that a complete version is exactly one published version at every moment.
 ///
-/// This holds also right after a process died or the power went: all files of one manifest and no
-/// other, byte for byte. All devices have the same files under one number. Once all has drained, a
-/// complete version's content is all there and matches its name, even if content that it shared was
-/// removed elsewhere.
+/// This holds also right after the end of a process or a loss of power: all files of one manifest
+/// and no other, byte for byte. All devices have the same files under one number. After all has
+/// drained, a complete version's content is all there and matches its name, even if shared content
+/// was removed elsewhere.
 package struct WholeMissions: MissionOracle {
   package static let name = "whole-missions"
 
@@ -22,7 +22,7 @@ package struct WholeMissions: MissionOracle {
   private var published: [Place: [[String: ContentHash]]] = [:]
   private var seen: [Number: (files: [String: ContentHash], device: String)] = [:]
 
-  /// Whether the server may assign a number a second time.
+  /// True if the server may assign a number a second time.
   private var mayRepeat = false
 
   package init() {}
@@ -61,7 +61,7 @@ package struct WholeMissions: MissionOracle {
     return nil
   }
 
-  /// Describes the difference to the files that were published last.
+  /// Describes the difference to the last published files.
   private func difference(_ files: [String: ContentHash], _ place: Place) -> String {
     guard let last = published[place]?.last else { return "there is none" }
     let missing = last.keys.filter { files[$0] == nil }.sorted()

@@ -2,8 +2,8 @@ import FerryProtocol
 
 /// Checks that no read ever shows a part of a transaction.
 ///
-/// Of the rows of one `ledger` transaction all are there or none. This holds for the replica that
-/// made it, for every other, and for the server's final records.
+/// Of the rows of one `ledger` transaction all are there or none. This holds for the author's
+/// replica, for every other, and for the server's final records.
 ///
 /// A hostile server may end a list too soon. Then only the end is judged.
 package struct WholeTransactions: Oracle {

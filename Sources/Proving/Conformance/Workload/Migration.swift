@@ -1,15 +1,15 @@
 import FerryProtocol
 
-/// A change of the tables that does not go through the triggers. The application makes it on one
-/// device, or another program that does not know Ferry.
+/// A change of the tables past the triggers. The application makes it on one device, or another
+/// program without knowledge of Ferry.
 package enum Migration: String, Sendable, CaseIterable {
-  /// Fill a new table, drop the old one, and give its name to the new one.
+  /// Fill a new table, drop the old one, and give the new one the old name.
   case rebuilt
-  /// The same by another program, which then writes to the table: no trigger records that.
+  /// The same by another program, which then writes to the table: no trigger records this.
   case rebuiltElsewhere
   /// Drop a column, and add it again.
   case columnReplaced
-  /// Drop a table, and create it again without its rows.
+  /// Drop a table, and create it again without the rows.
   case emptied
   /// Stop recording a table, write to it, and record it again.
   case untracked
@@ -17,7 +17,7 @@ package enum Migration: String, Sendable, CaseIterable {
   /// Tables to which no row of another table refers.
   private static let tables = ["notes", "drafts", "places", "slots", "paints"]
 
-  /// One migration of one table, with its choices.
+  /// One migration of one table, with all choices.
   package struct Plan: Sendable, Equatable {
     package let kind: Migration
     package let table: String
@@ -52,10 +52,10 @@ package enum Migration: String, Sendable, CaseIterable {
       }
     }
 
-    /// Writes that no trigger records.
+    /// Returns writes not recorded by any trigger.
     private func writes(to sql: String) -> [String] {
       if Workload.shared.tables.contains(Name(table)) {
-        // A row that moves unrecorded would stay in its former space: no delete is inferred.
+        // A row with an unrecorded move would stay in the former space: no delete is inferred.
         let (old, new) = (Workload.sharedRename.from, Workload.sharedRename.to)
         let name = sql.contains(new.text) ? new : old
         return [

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension Value {
-  /// The value as SQL source text that yields it in its storage class.
+  /// The value as SQL source text, with the same storage class.
   package var sqlLiteral: String {
     switch self {
     case .null: "NULL"

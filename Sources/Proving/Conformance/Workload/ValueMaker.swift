@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// Makes the values that users write: short texts mostly, and now and then awkward values.
+/// Makes the values written by users: short texts mostly, and now and then awkward values.
 struct ValueMaker {
   private static let awkward: [Value] = [
     .null, .text(""), .text("it's \"quoted\"; -- not a comment"), .text("two\nlines\tand a tab"),
@@ -20,7 +20,7 @@ struct ValueMaker {
     return text(&random)
   }
 
-  /// Returns a text that differs from most others.
+  /// Returns a text different from most others.
   static func text(_ random: inout SeededRandom) -> Value {
     .text(words[random.below(words.count)] + " \(random.below(100))")
   }

@@ -19,15 +19,15 @@ extension Workload {
     table == counter.table || dependsOnKnowledge(table)
   }
 
-  /// Returns whether a table's values depend on the operations that the authors had seen.
+  /// Returns `true` if a table's values depend on the authors' knowledge of operations.
   package static func dependsOnKnowledge(_ table: Name) -> Bool {
     table == "drafts" || table == "vows" || table == sheets
   }
 
-  /// The table with a counter, and the counter. Its records are never deleted.
+  /// The table with a counter, and the counter. The records are never deleted.
   package static let counter: (table: Name, column: Name) = ("tallies", "votes")
 
-  /// Tallies that all devices add to; any of them may insert them.
+  /// Tallies with additions from all devices; any of them may insert them.
   private static let sharedTallies = (0..<4).map { "c\($0)" }
 
   /// Adds to one to three tallies, the same one perhaps. Amounts are small, and never 0.
@@ -46,8 +46,8 @@ extension Workload {
     }
   }
 
-  /// Inserts, edits or deletes a place. Devices that are offline pick the same names, and now and
-  /// then seats are no number.
+  /// Inserts, edits or deletes a place. Offline devices pick the same names, and now and then seats
+  /// are no number.
   static func claim(
     _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
   ) rethrows -> [String] {
@@ -76,7 +76,7 @@ extension Workload {
     }
   }
 
-  /// The tables whose conflicts users answer, each with a column that they set.
+  /// The tables with conflicts for users to answer, each with a column to set.
   package static let answered: [Name: Name] = [
     "notes": "title", "drafts": "body", "vows": "body", "pledges": "body",
   ]
@@ -84,7 +84,7 @@ extension Workload {
   /// The tables of drafts.
   private static let drafts = ["drafts", "vows", "pledges"]
 
-  /// Drafts that all devices edit; any of them may insert them.
+  /// Drafts with edits from all devices; any of them may insert them.
   private static let sharedDrafts = (0..<4).map { "d\($0)" }
 
   /// Writes a draft, or a part of one.
@@ -113,7 +113,7 @@ extension Workload {
     }
   }
 
-  /// Returns whether the device knows the schema. Before that, its writes are plain values.
+  /// Returns `true` if the device knows the schema. Before that, all writes are plain values.
   private static func knowsSchema(_ query: (String) throws -> [[Value]]) rethrows -> Bool {
     try !query("SELECT 1 FROM ferry_replica WHERE schema > 0").isEmpty
   }

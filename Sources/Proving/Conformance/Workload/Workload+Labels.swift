@@ -39,8 +39,8 @@ extension Workload {
     "UPDATE labels SET code = \(code) WHERE id = '\(label)'"
   }
 
-  /// Swaps two codes by way of codes that no other row has: SQLite checks each row as it is
-  /// changed. A code of the application has eight characters, and these contain the old ones.
+  /// Swaps two codes by way of codes in no other row: SQLite checks each row as it is changed. A
+  /// code of the application has eight characters, and these contain the old ones.
   private static func swap(_ one: String, _ other: String, by code: String) -> [String] {
     guard one != other else { return [rename(one, to: "'\(code)'")] }
     func part(_ start: Int) -> String {

@@ -2,8 +2,8 @@ import FerryProtocol
 
 // Tables whose keys are integers of each device, and pairs of values.
 extension Workload {
-  /// How the tables refer: members and roles go with their club. A member with a badge stays, and comes back
-  /// if another device has deleted it meanwhile.
+  /// The references of the tables: members and roles go with their club. A member with a badge
+  /// stays, and comes back if another device has deleted it meanwhile.
   static let clubs = [
     "CREATE TABLE clubs(id INTEGER PRIMARY KEY, name TEXT)",
     """

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-// The tables that mirrors keep in PostgreSQL, and the transactions of programs that write to them there.
+// The tables mirrored in PostgreSQL, and the transactions of programs with writes to them there.
 extension Workload {
   /// The definitions of these tables, as an administrator publishes them.
   private static let mirrored: [Name: DeclaredTable] = [
@@ -75,7 +75,8 @@ extension Workload {
     .grow, .shelve, .arrange, .tally, .post,
   ]
 
-  /// Returns the statements of a program's transaction in PostgreSQL. It may act as any user does there.
+  /// Returns the statements of a program's transaction in PostgreSQL. It may act as any user does
+  /// there.
   ///
   /// - Parameter query: reads rows of the mirror's tables.
   package static func program(

@@ -1,8 +1,8 @@
-/// The actions of a run's users: the application that the simulator and the chaos runs put on their
-/// devices.
+/// The actions of a run's users: the application on the devices of the simulator and the chaos
+/// runs.
 package enum Workload {
-  /// How often each action comes, in thousandths. Notes are edited most, and there are few of them:
-  /// devices really contend.
+  /// The frequency of each action, in thousandths. Notes are edited most, and there are few of
+  /// them: devices really contend.
   private static let weights: [(action: UserAction, weight: Int)] = [
     (.editNote, 380), (.addNote, 100), (.deleteNote, 60), (.reviveNote, 60), (.editMany, 80),
     (.addList, 35), (.addItem, 85), (.tickItem, 75), (.deleteList, 20), (.post, 35),
@@ -32,7 +32,7 @@ package enum Workload {
     /// ``UserAction/enrol``.
     package var members = 60
     /// ``UserAction/addList``, ``UserAction/addItem`` and ``UserAction/deleteList``, each so often
-    /// beside those that come anyway.
+    /// beside the usual ones.
     package var cascades = 0
     /// ``UserAction/share``.
     package var shares = 0
@@ -70,7 +70,7 @@ package enum Workload {
     seed: UInt64, devices: Int, operations: Int, duration: Int64, mix: Mix = Mix()
   ) -> [PlannedAction] {
     var random = SeededRandom(seed, "plan")
-    // A generator of its own, so that the ratios change nothing else.
+    // A separate generator, so the ratios change nothing else.
     var special = SeededRandom(seed, "mix")
     var actions = (0..<operations).map { index in
       var planned = PlannedAction(

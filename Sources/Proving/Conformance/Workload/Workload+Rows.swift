@@ -1,8 +1,8 @@
 import FerryProtocol
 
-// Rows whose unique values move, and rows that grow.
+// Rows with moving unique values, and growing rows.
 extension Workload {
-  /// Bytes of a text that makes an essay grow: five fit into a row of a world, and six do not.
+  /// Bytes of a text to make an essay grow: five fit into a row of a world, and six do not.
   private static let essayText = 4_000
 
   /// Puts a slot on a shelf, removes one, or moves the places of several. Most shelves are a
@@ -58,7 +58,7 @@ extension Workload {
     ]
   }
 
-  /// Makes an essay, or lets one grow. Devices that are apart fill the same essays.
+  /// Creates an essay, or makes one grow. Separated devices fill the same essays.
   static func grow(
     _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
   ) rethrows -> [String] {

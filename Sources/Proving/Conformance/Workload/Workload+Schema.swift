@@ -57,12 +57,12 @@ extension Workload {
     "ALTER TABLE paints RENAME COLUMN shade TO color",
   ]
 
-  /// Returns the table of beats and its column, in a schema with so many steps.
+  /// Returns the table and column of beats, in a schema with so many steps.
   static func beats(level: Int) -> (table: String, column: String) {
     level >= 5 ? ("pulses", "strokes") : ("beats", "n")
   }
 
-  /// A column that has another name since an upgrade. The space keeps its values, which wait on
+  /// A column with another name since an upgrade. The space keeps its values, which wait on
   /// devices.
   static let renamed: (table: Name, column: Name) = ("paints", "shade")
 
@@ -71,7 +71,7 @@ extension Workload {
 
   /// A table whose rows are deleted with their parents' (ON DELETE CASCADE).
   package struct Cascade: Sendable {
-    /// The column that names the parent; `nil`: the first part of the key does.
+    /// The column with the parent; `nil`: the first part of the key has it.
     let column: Name?
     let parent: Name
 
@@ -87,9 +87,10 @@ extension Workload {
     }
   }
 
-  /// Those tables.
+  /// These tables.
   ///
-  /// A badge keeps its member instead; it waits while no device that still has the member has synced.
+  /// A badge keeps its member instead; it waits while no device that still has the member has
+  /// synced.
   package static let cascades: [Name: Cascade] = [
     "items": Cascade(column: "list", parent: "lists"),
     "essays": Cascade(column: "list", parent: "lists"),
@@ -106,7 +107,7 @@ extension Workload {
     "tags", "code", "labels"
   )
 
-  /// Returns columns of `notes` that may be edited, in a schema with so many upgrades.
+  /// Returns the editable columns of `notes`, in a schema with so many upgrades.
   static func editableColumns(level: Int) -> [String] {
     ["title", "body", "stars"] + (level >= 1 ? ["tag"] : []) + (level >= 3 ? ["extra"] : [])
   }

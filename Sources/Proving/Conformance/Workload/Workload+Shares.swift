@@ -1,10 +1,10 @@
 import FerryProtocol
 
-// Tables whose rows belong to two spaces, and move between them. Rows with a worth are *tokens*: they are never
-// deleted, only their maker moves them, and they always belong to a space.
+// Tables whose rows belong to two spaces, and move between them. Rows with a worth are *tokens*:
+// they are never deleted, only their maker moves them, and they always belong to a space.
 extension Workload {
-  /// The tables, and their column with the space of each row. Tasks have text keys, and each device counts its
-  /// own chores.
+  /// The tables, and their column with the space of each row. Tasks have text keys, and each device
+  /// counts its own chores.
   package static let shared: (tables: [Name], column: Name) = (["tasks", "chores"], "list")
 
   /// Makes the tables on devices whose files take part in two spaces.
@@ -15,18 +15,18 @@ extension Workload {
     "CREATE TABLE chores(id INTEGER PRIMARY KEY, list TEXT, title TEXT, worth INTEGER, maker TEXT)",
   ]
 
-  /// A column of the tasks which some devices rename before their file joins the other space. Both spaces keep
-  /// the first name.
+  /// A column of the tasks which some devices rename before their file joins the other space. Both
+  /// spaces keep the first name.
   package static let sharedRename: (table: Name, from: Name, to: Name) = (
     "tasks", "title", "heading"
   )
 
-  /// Tasks that all devices write, move and delete.
+  /// Tasks with writes, moves and deletes from all devices.
   private static let sharedTasks = (0..<6).map { "t\($0)" }
 
   /// Makes or moves tokens, or writes other rows.
   ///
-  /// - Parameter spaces: the device's own space, and the space that all devices share.
+  /// - Parameter spaces: the device's own space, and the space shared by all devices.
   static func share(
     _ deviceName: String, _ spaces: [String], _ random: inout SeededRandom,
     _ query: (String) throws -> [[Value]]
@@ -61,7 +61,7 @@ extension Workload {
       """
   }
 
-  /// Writes, moves or deletes one of the tasks that all devices contend for, or edits any.
+  /// Writes, moves or deletes one of the contended tasks of all devices, or edits any.
   private static func task(
     _ maker: String, _ lists: [String], _ random: inout SeededRandom,
     _ query: (String) throws -> [[Value]]
@@ -77,7 +77,7 @@ extension Workload {
     let task = sharedTasks[place]
     switch tasks.isEmpty ? 0 : random.below(12) {
     case 0...2:
-      // Each of them has a home, so that two devices rarely insert one in both spaces.
+      // Each of them has a home, so two devices rarely insert one in both spaces.
       let home = lists[place % lists.count]
       return [
         """
@@ -96,7 +96,7 @@ extension Workload {
     }
   }
 
-  /// Makes a chore, or edits, moves, renumbers or deletes one that is no token.
+  /// Makes a chore, or edits, moves, renumbers or deletes one other than a token.
   private static func chore(
     _ maker: String, _ lists: [String], _ random: inout SeededRandom
   ) -> [String] {

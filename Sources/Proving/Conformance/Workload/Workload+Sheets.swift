@@ -1,6 +1,6 @@
 import FerryProtocol
 
-// Rows whose columns have policies that need no user.
+// Rows with columns whose policies need no user.
 extension Workload {
   /// The table whose columns have the policies server-wins, client-wins, max, min, set-union and
   /// text-merge.

@@ -1,9 +1,10 @@
 import FerryProtocol
 
-// Tables whose rows get other parents while their parents are deleted or get other keys. Only the device that
-// made a shelf moves and deletes its books and loans, and no loan is ever deleted.
+// Tables with changing parents: rows get other parents while their parents are deleted or get other
+// keys. Only the device that made a shelf moves and deletes its books and loans, and no loan is
+// ever deleted.
 extension Workload {
-  /// The table of the rows that nobody deletes.
+  /// The table of never deleted rows.
   package static let loans: Name = "loans"
 
   static let shelves = [
@@ -18,7 +19,8 @@ extension Workload {
     """,
   ]
 
-  /// Makes a shelf with books and loans, changes a key, merges two parents, or edits a row of any device.
+  /// Makes a shelf with books and loans, changes a key, merges two parents, or edits a row of any
+  /// device.
   static func shelve(
     _ deviceName: String, _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
   ) rethrows -> [String] {
@@ -55,7 +57,7 @@ extension Workload {
       }
   }
 
-  /// Changes a shelf's key, and its books before or after that.
+  /// Changes a shelf's key, and the books before or after the change.
   private static func renamed(_ shelf: String, _ random: inout SeededRandom) -> [String] {
     let new = fresh("s-", &random)
     let statements = [
@@ -65,7 +67,7 @@ extension Workload {
     return random.chance(1, in: 2) ? statements : statements.reversed()
   }
 
-  /// Moves the books of a shelf to a new one. The shelf may be deleted only after that.
+  /// Moves the books of a shelf to a new one. The shelf may be deleted only after the move.
   private static func replaced(
     _ shelf: String, _ maker: String, _ random: inout SeededRandom
   ) -> [String] {
@@ -76,7 +78,7 @@ extension Workload {
     return [[insert, move, delete], [move, insert, delete], [move, delete, insert]][random.below(3)]
   }
 
-  /// Changes a book's key. SQLite moves its loans with it, and some are edited after that.
+  /// Changes a book's key. SQLite moves the loans with it, and some are edited after the change.
   private static func rebound(_ book: String, _ random: inout SeededRandom) -> [String] {
     let new = fresh("b-", &random)
     let change = "UPDATE books SET id = '\(new)' WHERE id = '\(book)'"

@@ -7,7 +7,7 @@ extension Workload {
     package var post = 2...5
     /// Rows of a `postLarge`: more than one packet holds.
     package var largePost = 1_100
-    /// Rows that an `editMany` writes.
+    /// Rows written by an `editMany`.
     package var edits = 2...6
 
     package init() {}
@@ -20,8 +20,8 @@ extension Workload {
   /// planning and the execution.
   ///
   /// - Parameters:
-  ///   - deviceName: The harness's name, under which its beats are kept.
-  ///   - spaces: The spaces to which rows of shared tables belong.
+  ///   - deviceName: The harness's name, under which the device's beats are kept.
+  ///   - spaces: The spaces for rows of shared tables.
   package static func statements(
     for planned: PlannedAction, deviceName: String, level: Int, sizes: Sizes = Sizes(),
     spaces: [String] = [],
@@ -65,14 +65,14 @@ extension Workload {
 
   // MARK: Notes
 
-  /// Adds a note of the device's own, or one of those that any device may insert.
+  /// Adds a note of the device's own, or one open to any device.
   private static func addNote(_ level: Int, _ random: inout SeededRandom) -> String {
     let isShared = random.chance(3, in: 5)
     let id = isShared ? sharedNotes[random.below(sharedNotes.count)] : fresh("n-", &random)
     return replaceNote(id, level, &random)
   }
 
-  /// Prefers a shared note that is not here.
+  /// Prefers a missing shared note.
   private static func reviveNote(
     _ level: Int, _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
   ) rethrows -> String {
@@ -218,7 +218,7 @@ extension Workload {
     return records.isEmpty ? nil : pick(from: records, &random)
   }
 
-  /// Picks a record: half of the time one of the first few, so that there is always contention.
+  /// Picks a record: half of the time one of the first few, so there is always contention.
   static func pick<Record>(from records: [Record], _ random: inout SeededRandom) -> Record {
     let reach = random.chance(1, in: 2) ? min(4, records.count) : records.count
     return records[random.below(reach)]
@@ -232,8 +232,7 @@ extension Workload {
     }
   }
 
-  /// Returns an identifier that only this action makes; short enough for Swift to keep without
-  /// memory.
+  /// Returns an identifier made only by this action; short enough for Swift to keep without memory.
   package static func fresh(_ prefix: String, _ random: inout SeededRandom) -> String {
     let digits = String(random.next() >> 23, radix: 36)
     return prefix + String(repeating: "0", count: max(0, 8 - digits.count)) + digits

@@ -1,10 +1,11 @@
 import FerryProtocol
 
-// Tables that devices define differently, and values that only some of these definitions permit.
+// Tables with different definitions on devices, and values permitted by only some of these
+// definitions.
 
 extension Workload {
-  /// Whether devices may show other rows of a table than the server has, because their definitions of
-  /// it differ. Oracles leave such tables out.
+  /// Returns `true` if devices may show other rows of a table than the server has, because their
+  /// definitions of it differ. Oracles leave such tables out.
   package static func isStray(_ table: Name) -> Bool {
     table.utf8.starts(with: strayPrefix.utf8)
   }
@@ -14,7 +15,7 @@ extension Workload {
   /// The condition in SQL of a column `tbl` for all other tables.
   static let isNotStray = "tbl NOT GLOB '\(strayPrefix)*'"
 
-  /// Those tables that the application tracks.
+  /// The tracked ones of these tables.
   package static let strays: [Name] = ["stray_hubs", "stray_nodes", "stray_legs"]
 
   /// Returns an identifier for a device of a hostile member.
@@ -22,7 +23,7 @@ extension Workload {
     DeviceID(UniqueID(timestamp: strangeTime, random: random.next()))
   }
 
-  /// Whether a device is of a hostile member: it claims times and bases as it likes.
+  /// Returns `true` if a device is of a hostile member: it claims times and bases as it likes.
   package static func isStrange(_ device: DeviceID) -> Bool {
     device.value.timestamp == strangeTime
   }
@@ -30,7 +31,7 @@ extension Workload {
   /// No honest device is as old.
   private static let strangeTime = HybridTimestamp(milliseconds: 4_242)
 
-  /// Returns a note that honest devices write as well.
+  /// Returns a note written by honest devices as well.
   package static func sharedNote(_ random: inout SeededRandom) -> RecordKey {
     RecordKey(table: "notes", record: Name(sharedNotes[random.below(sharedNotes.count)]))
   }
@@ -62,7 +63,7 @@ extension Workload {
     .text("'\u{600}"), .text("\"\u{600}"), .text("-h\u{600}'; touch X; '"),
   ]
 
-  /// Writes rows that refer to each other. A device without foreign keys refers to anything.
+  /// Writes rows with references to each other. A device without foreign keys refers to anything.
   static func stray(
     _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
   ) rethrows -> [String] {

@@ -6,7 +6,7 @@ package enum UserAction: String, Sendable, CaseIterable {
   case addNote
   case editNote
   case deleteNote
-  /// Inserts a note under an id that was deleted before, or that another device may insert too.
+  /// Inserts a note under the id of a deleted one, or under an id open to another device too.
   case reviveNote
   /// Tables `lists(id, name)` and `items(id, list REFERENCES lists ON DELETE CASCADE, label,
   /// done)`.
@@ -24,7 +24,7 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Edits several notes and items in one transaction.
   case editMany
   /// Table `tallies(id, votes)`, whose `votes` the space declares a counter: adds to some of them,
-  /// on a replica that has the declaration.
+  /// on a replica with the declaration.
   case tally
   /// Sets columns of all notes or items that match a predicate: the result of
   /// ``Workload/batch(for:)``, and no statement.
@@ -32,11 +32,11 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Table `places(id, name, seats)`: writes that the server may reject.
   ///
   /// The space declares that names are unique and seats integers. Now and then one transaction also
-  /// has an item, which goes to a list of the user's choice.
+  /// has an item, for a list of the user's choice.
   case claim
-  /// Tables `drafts(id, body, pages)` and `vows`, for which the space declares that users are asked,
-  /// and `pledges`, which has no rules. Values of the last two are NOT NULL. The actions edit the same
-  /// few records, and their authors may or may not have seen each other's edits.
+  /// Tables `drafts(id, body, pages)` and `vows`, for which the space declares that users are
+  /// asked, and `pledges`, which has no rules. Values of the last two are NOT NULL. The actions
+  /// edit the same few records, and their authors may or may not have seen each other's edits.
   case draft
   /// Table `slots(id, shelf, place)`: swaps, rotates and shifts places. Places are unique on a
   /// shelf, on devices and server, and checked on devices.
@@ -44,7 +44,7 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Table `essays(id, list REFERENCES lists ON DELETE CASCADE, a, …, f)`: rows that grow, column
   /// by column, until they are rejected.
   case grow
-  /// Table `paints(id, shade)`: an upgrade renames its column.
+  /// Table `paints(id, shade)`: an upgrade renames the column.
   case paint
   /// Tables `labels(id, code UNIQUE)` and `tags(id, code REFERENCES labels(code) ON UPDATE CASCADE,
   /// note)`: gives labels other codes, while others write tags. Labels are never deleted.
@@ -55,21 +55,22 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Tables `clubs(id INTEGER)`, `members(id INTEGER, club REFERENCES clubs, name)` and
   /// `roles(club, title, holder, PRIMARY KEY(club, title))`: each device counts its own integers.
   case enrol
-  /// Table `tasks(id, list, title, worth, maker)`, whose `list` has the space of each row: rows move between
-  /// two spaces, and into none.
+  /// Table `tasks(id, list, title, worth, maker)`, whose `list` has the space of each row: rows
+  /// move between two spaces, and into none.
   case share
-  /// Tables `shelves(id)`, `books(id, shelf REFERENCES shelves)` and `loans(id, book REFERENCES books)`, all with
-  /// ON DELETE CASCADE: changes the keys of parents and moves their children, in one transaction.
+  /// Tables `shelves(id)`, `books(id, shelf REFERENCES shelves)` and
+  /// `loans(id, book REFERENCES books)`, all with ON DELETE CASCADE. Changes the keys of parents
+  /// and moves their children, in one transaction.
   case shelve
-  /// Tables `stray_hubs`, `stray_nodes` and `stray_legs`, for which only some devices declare foreign keys
-  /// and conditions: writes values that the others have to defer.
+  /// Tables `stray_hubs`, `stray_nodes` and `stray_legs`, for which only some devices declare
+  /// foreign keys and conditions: writes values that the others have to defer.
   case stray
   /// Answers a conflict, or undoes a write: no statement.
   case answer
 }
 
-/// An action at a moment. All of it is known from the seed before the run starts, so that a failing
-/// run can be shrunk by leaving actions out.
+/// An action at a moment. All of it is known from the seed before the run starts. So a failing run
+/// can be shrunk by leaving actions out.
 package struct PlannedAction: Sendable, Equatable {
   /// Names the action in shrunk histories.
   package var ordinal: Int
@@ -78,7 +79,7 @@ package struct PlannedAction: Sendable, Equatable {
   /// The device's place among the devices.
   package var device: Int
   package var action: UserAction
-  /// The seed of the action's choices, so that leaving another action out does not change it.
+  /// The seed of the action's choices, so leaving another action out does not change it.
   package var seed: UInt64
 
   package init(ordinal: Int, at: Int64, device: Int, action: UserAction, seed: UInt64) {
@@ -90,14 +91,14 @@ package struct PlannedAction: Sendable, Equatable {
   }
 }
 
-/// A generator with named uses, so that two uses never share a stream. SplitMix64 (Steele, Lea and
+/// A generator with named uses, so two uses never share a stream. SplitMix64 (Steele, Lea and
 /// Flood, 2014).
 package struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
   package init(_ seed: UInt64) { state = seed }
 
-  /// Creates a stream of its own for `purpose`.
+  /// Creates a separate stream for `purpose`.
   package init(_ seed: UInt64, _ purpose: String) {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ seed
     for byte in purpose.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }

@@ -5,7 +5,7 @@ import FerrySyncClient
 import Foundation
 
 extension Benchmark {
-  /// The time that a device takes to apply a pull list.
+  /// The time of a device to apply a pull list.
   static let apply = Benchmark(
     name: "apply", summary: "Rows a second that a replica stages and applies to a tracked table."
   ) { context in
@@ -74,7 +74,7 @@ private struct PulledRows {
 }
 
 extension TaskRow {
-  /// Creates the table on a new connection, and returns its upsert.
+  /// Creates the table on a new connection, and returns the upsert.
   static func prepareUpsert(on connection: SQLiteConnection) throws -> SQLiteStatement {
     try connection.execute(
       "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-16384;")

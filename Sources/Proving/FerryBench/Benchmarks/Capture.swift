@@ -45,7 +45,7 @@ extension Benchmark {
   }
 }
 
-/// Three ways to write one table; the file, its settings and the statements are the same.
+/// Three ways to write one table; the file, the settings and the statements are the same.
 private enum CaptureSetup: CaseIterable {
   case tracked
   case handWritten
@@ -87,7 +87,7 @@ private enum CaptureSetup: CaseIterable {
   }
 
   /// Recording as an application without Ferry would write it. The row is stored as JSON, with a
-  /// unique id that sorts by time. An index finds the pending operations of a record.
+  /// unique id in the order of time. An index finds the pending operations of a record.
   private static let handWrittenTriggers: String = {
     let id =
       "printf('%012x', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)) "

@@ -4,7 +4,7 @@ import FerryProtocol
 import Foundation
 
 extension Benchmark {
-  /// The processor time of a sync that has nothing to do, on a large replica.
+  /// The processor time of a sync without any work, on a large replica.
   static let idleSync = Benchmark(
     name: "idle-sync",
     summary: "Processor time of a sync with nothing to exchange, on a replica with many rows."

@@ -64,8 +64,8 @@ extension Benchmark {
     ]
   }
 
-  /// Measures packets through one node into a space that the other does not need, and the same with
-  /// a listener there.
+  /// Measures packets through one node into a space not needed by the other, and the same with a
+  /// listener there.
   private static func unneeded(
     _ nodes: NodePair, _ context: BenchmarkContext
   ) async throws -> Measurement {

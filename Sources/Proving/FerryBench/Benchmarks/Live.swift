@@ -65,7 +65,7 @@ extension Benchmark {
 }
 
 extension Replica {
-  /// Whether the replica shows a task.
+  /// Returns `true` if the replica shows a task.
   func has(_ id: String) async throws -> Bool {
     try await read { database in
       try !database.query("SELECT 1 FROM tasks WHERE id = ?", [.text(id)]).isEmpty

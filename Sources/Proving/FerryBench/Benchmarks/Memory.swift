@@ -3,7 +3,7 @@ import FerryLaboratory
 import Foundation
 
 extension Benchmark {
-  /// The memory of a device that pulls a large space.
+  /// The memory of a device during the pull of a large space.
   static let memory = Benchmark(
     name: "memory", summary: "Memory that `ferry pull` uses for a million records."
   ) { context in

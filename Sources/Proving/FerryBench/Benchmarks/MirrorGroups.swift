@@ -46,7 +46,7 @@ extension Benchmark {
   }
 }
 
-/// A server, and a group of mirrors of one table that run in a process of their own.
+/// A server, and a group of mirrors of one table in a separate process.
 private final class MirrorGroupStage {
   private let daemon: Daemon
   private let directory: TemporaryDirectory
@@ -56,7 +56,7 @@ private final class MirrorGroupStage {
   /// Rows in the table of the group.
   private var rows: Int
 
-  /// Adopts a table that has a row of each space.
+  /// Adopts a table with a row of each space.
   static func make(_ context: BenchmarkContext, spaces: Int) async throws -> MirrorGroupStage {
     let daemon = try await Daemon.start(database: try context.makeDatabase())
     let directory = try TemporaryDirectory(prefix: "ferry-bench")
@@ -110,8 +110,8 @@ private final class MirrorGroupStage {
     return watch.seconds
   }
 
-  /// Inserts rows into the table of the group. Returns the seconds of the statement, and those until
-  /// the spaces have all rows.
+  /// Inserts rows into the table of the group. Returns the seconds of the statement, and those
+  /// until the spaces have all rows.
   func insertIntoSpaces(_ count: Int) async throws -> (insert: Double, arrival: Double) {
     let watch = Stopwatch()
     let insert = try insert(count, into: "notes")
@@ -121,7 +121,8 @@ private final class MirrorGroupStage {
     return (insert, watch.seconds)
   }
 
-  /// Returns the most memory of the mirrors' process, in bytes, and its threads and open files now.
+  /// Returns the most memory of the mirrors' process, in bytes, and the present number of threads
+  /// and open files.
   func figures() throws -> (peakResident: Int, threads: Int, files: Int) {
     let process = "/proc/\(mirror.processID)"
     let count = { try FileManager.default.contentsOfDirectory(atPath: process + $0).count }

@@ -5,7 +5,8 @@ import FerryProtocol
 import Foundation
 
 extension Benchmark {
-  /// The rows that a mirror carries between a space and tables of PostgreSQL, and the delay of one row.
+  /// The rows carried by a mirror between a space and tables of PostgreSQL, and the delay of one
+  /// row.
   static let mirrors = Benchmark(
     name: "mirrors",
     summary: "Rows a second that a mirror carries to PostgreSQL and from it, and the delay of one."
@@ -61,7 +62,7 @@ extension Benchmark {
   }
 }
 
-/// A server with a device, and a mirror that runs in a process of its own. All calls come one by one.
+/// A server with a device, and a mirror in a separate process. All calls come one by one.
 private final class MirrorStage {
   private let daemon: Daemon
   private let device: Replica
@@ -137,8 +138,8 @@ private final class MirrorStage {
 
   // MARK: To PostgreSQL
 
-  /// Sends rows to the space while the mirror stands still. Returns the seconds from its awakening until
-  /// they are visible in the table.
+  /// Sends rows to the space while the mirror stands still. Returns the seconds from the restart
+  /// until they are visible in the table.
   func applyRows(_ count: Int) async throws -> Double {
     let rows = rows(count)
     let wanted = try self.count("SELECT count(*) FROM app.tasks") + Int64(count)
@@ -175,7 +176,8 @@ private final class MirrorStage {
     return watch.seconds
   }
 
-  /// Writes rows on a device and sends them to the space while the mirror stands still. Returns seconds.
+  /// Writes rows on a device and sends them to the space while the mirror stands still. Returns
+  /// seconds.
   func send(_ count: Int) async throws -> Double {
     // The mirror's rows are no part of the measurement.
     _ = try await device.sync()
@@ -195,8 +197,8 @@ private final class MirrorStage {
 
   // MARK: One row
 
-  /// Sends rows one by one. Returns for each the milliseconds from the server's answer until a query of the
-  /// table shows it.
+  /// Sends rows one by one. Returns for each the milliseconds from the server's answer until a
+  /// query of the table shows it.
   func delaysOut(_ samples: Int, progress: () -> Void) async throws -> [Double] {
     _ = try await device.sync()
     var times: [Double] = []
@@ -216,8 +218,8 @@ private final class MirrorStage {
     return times
   }
 
-  /// Inserts rows one by one into the mirrored table. Returns for each the milliseconds from the commit until
-  /// a device that watches has it.
+  /// Inserts rows one by one into the mirrored table. Returns for each the milliseconds from the
+  /// commit until a watching device has it.
   func delaysIn(_ samples: Int, progress: () -> Void) async throws -> [Double] {
     _ = try await device.sync()
     let (seen, report) = AsyncStream<Void>.makeStream()

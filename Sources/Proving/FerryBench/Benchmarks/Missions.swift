@@ -81,8 +81,8 @@ struct LargeMission {
 
   // MARK: Publishing
 
-  /// Publishes from a folder to a store of its own, each time, against hashing alone, and against
-  /// copying alone.
+  /// Publishes from a folder to a new store, each time, against hashing alone, and against copying
+  /// alone.
   func publishing() async throws -> [Measurement] {
     let contest = Contest(rounds: context.size(5, quick: 1), context: context)
     context.begin("missions: publishing", "rounds", total: contest.steps(contestants: 3))
@@ -189,8 +189,8 @@ struct LargeMission {
 
   // MARK: Interrupting
 
-  /// Measures the time from starting `ferry mission pause` until the downloading process reports
-  /// that it is paused.
+  /// Measures the time from the start of `ferry mission pause` until the downloading process
+  /// reports the pause.
   func pausing() async throws -> Measurement {
     let tries = context.size(40, quick: 5)
     context.begin("missions: pausing", "tries", total: tries)
@@ -232,8 +232,8 @@ struct LargeMission {
       ])
   }
 
-  /// Measures the bytes that a device reads in total if its download is killed again and again, at
-  /// full speed.
+  /// Measures the bytes read by a device in total if a download is killed again and again, at full
+  /// speed.
   func killing() async throws -> Measurement {
     let kills = context.size(20, quick: 5)
     context.begin("missions: killing", "lives", total: kills + 1)
@@ -265,8 +265,8 @@ struct LargeMission {
       ])
   }
 
-  /// Downloads until so many bytes have come, and kills the process. Returns the bytes that the
-  /// process had read.
+  /// Downloads until so many bytes have come, and kills the process. Returns the bytes read by the
+  /// process.
   private func life(_ device: String, _ proxy: TCPProxy, until bytes: Int) async throws -> Int {
     let before = proxy.byteCount(.answer)
     let trap = proxy.trap(.answer, of: "/v1/blobs/", after: bytes, .tell)

@@ -56,7 +56,7 @@ extension Benchmark {
     }
   }
 
-  /// Returns the rows a second that a tracked table takes, with the triggers that record them.
+  /// Returns the rows a second written to a tracked table, with the recording triggers.
   private static func insert(_ tasks: [TaskRecord], asRecords: Bool) throws -> Double {
     let directory = try TemporaryDirectory(prefix: "ferry-bench")
     let file = try ReplicaFile(

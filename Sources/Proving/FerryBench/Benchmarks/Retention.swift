@@ -30,7 +30,7 @@ extension Benchmark {
 private struct RetentionBench {
   private static let space = "retention"
   private static let records = 10_000
-  /// Operations in a packet of the load, and in one of the writer that is timed.
+  /// Operations in a packet of the load, and in one of the timed writer.
   private static let (perPacket, perTimedPacket) = (1_000, 10)
   private static let devices = 5
   /// Rows from which on the server releases disk space if it keeps almost no history.
@@ -69,7 +69,7 @@ private struct RetentionBench {
     ]
   }
 
-  /// Returns the bytes of a store that received the records and has pruned their history.
+  /// Returns the bytes of a store after it received the records and pruned their history.
   private func bytesOfLiveData() async throws -> Double {
     let store = try makeStore()
     let daemon = try await Daemon.start(store: store.arguments)
@@ -85,7 +85,7 @@ private struct RetentionBench {
     /// Seconds.
     var filling: Double
     var pruning: Double
-    /// Milliseconds that each timed packet took before the pruning, and during it.
+    /// Milliseconds of each timed packet before the pruning, and during it.
     var before: [Double]
     var meanwhile: [Double]
   }
@@ -155,8 +155,8 @@ private struct TimedWriter {
   let perPacket: Int
   let space: String
 
-  /// Sends one packet after another until the caller stops it; it checks that every 50 packets.
-  /// Returns the milliseconds that each one took.
+  /// Sends one packet after another until the caller stops it; it checks for a stop every 50
+  /// packets. Returns the milliseconds of each packet.
   mutating func write(
     _ client: LoadClient, while goesOn: () async throws -> Bool
   ) async throws -> [Double] {

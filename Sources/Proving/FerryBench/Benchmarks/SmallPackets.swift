@@ -39,7 +39,7 @@ extension Benchmark {
   }
 
   /// Sends one packet after another from each device until the time is over. Returns the devices as
-  /// they are afterwards, and the milliseconds that each packet took.
+  /// they are afterwards, and the milliseconds of each packet.
   private static func send(
     from devices: [DeviceLoad], _ client: LoadClient, for seconds: Double
   ) async throws -> ([DeviceLoad], [Double]) {

@@ -4,7 +4,7 @@ import FerrySQLite
 import FerrySyncClient
 
 extension Benchmark {
-  /// The disk that a record takes with the operation that inserted it, in each store.
+  /// The disk space of a record with the insert operation, in each store.
   static let storage = Benchmark(
     name: "storage",
     summary: "The disk of a record in each store, with its history; four devices write in turns."

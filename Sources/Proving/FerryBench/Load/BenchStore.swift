@@ -2,11 +2,11 @@ import FerryLaboratory
 import FerryPostgres
 import Foundation
 
-/// A store that a benchmark has `ferryd` make, to be measured by the bytes that it takes.
+/// A store made by `ferryd` for a benchmark, to be measured in bytes.
 enum BenchStore {
   /// The embedded store's data directory.
   case embedded(directory: String)
-  /// A database of its own on the private cluster.
+  /// A separate database on the private cluster.
   case postgres(String)
 
   /// `ferryd`'s options for it.
@@ -17,7 +17,7 @@ enum BenchStore {
     }
   }
 
-  /// Returns bytes of all its files, or of all its tables with their indexes.
+  /// Returns the bytes of all files, or of all tables with their indexes.
   func bytes() async throws -> Double {
     switch self {
     case .embedded(let directory):

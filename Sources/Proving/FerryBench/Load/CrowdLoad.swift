@@ -1,18 +1,19 @@
 import FerryProtocol
 import Foundation
 
-/// A device that writes to the space of a ``ListenerCrowd``, through one node and the other in turn.
+/// A device with writes to the space of a ``ListenerCrowd``, through one node and the other in
+/// turn.
 struct CrowdLoad {
   private let nodes: NodePair
   private var device: DeviceLoad
   /// The head after all packets so far; each packet is one sequence.
   private var head: SequenceNumber = 0
 
-  /// The effects of packets that were sent at a steady pace.
+  /// The effects of packets sent at a steady pace.
   struct Pace {
-    /// Milliseconds from a packet to the event that covers it, for each packet and listener.
+    /// Milliseconds from a packet to the event for it, for each packet and listener.
     var lateness: [Double] = []
-    /// Events that the listeners have received.
+    /// Events received by the listeners.
     var events = 0
     /// Of both nodes, in seconds.
     var processorTime = 0.0

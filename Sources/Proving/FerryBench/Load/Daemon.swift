@@ -14,7 +14,7 @@ final class Daemon: Sendable {
     try await start(store: ["--database", database] + arguments)
   }
 
-  /// Starts it on a free port over a store, named by its options.
+  /// Starts it on a free port over a store, named by options.
   static func start(store: [String]) async throws -> Daemon {
     let child = try ChildProcess(
       try Executables.ferryd(),
@@ -38,7 +38,7 @@ final class Daemon: Sendable {
   }
 }
 
-/// Why a benchmark could not be run.
+/// The reason why a benchmark could not be run.
 struct BenchError: Error, CustomStringConvertible {
   let description: String
 

@@ -1,7 +1,7 @@
 import FerryProtocol
 import FerrySyncClient
 
-/// A device that only writes: its packets, each depending on the one before.
+/// A device that only writes: its packets, each with a dependency on the one before.
 struct DeviceLoad: Sendable {
   let device: DeviceID
   private var clock = HybridClock()

@@ -76,8 +76,8 @@ private final class DownloadConnection {
     return length
   }
 
-  /// Without copying it out of the kernel (tcp(7), MSG_TRUNC), so that the server's work counts
-  /// and not this one's.
+  /// Without copying it out of the kernel (tcp(7), MSG_TRUNC), so the server's work counts and not
+  /// this one's.
   private func discard(_ count: Int) throws {
     var rest = count
     while rest > 0 {

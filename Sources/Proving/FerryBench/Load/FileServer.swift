@@ -3,7 +3,7 @@ import FerryHTTPServer
 import FerryLaboratory
 import Foundation
 
-/// Processes that serve the files of a directory on 127.0.0.1, killed when this object goes away.
+/// Processes to serve the files of a directory on 127.0.0.1, killed when this object goes away.
 final class FileServer: Sendable {
   /// For people.
   let name: String
@@ -17,7 +17,7 @@ final class FileServer: Sendable {
     self.children = children
   }
 
-  /// Starts Ferry's HTTP server with two threads, in a process of its own.
+  /// Starts Ferry's HTTP server with two threads, in a separate process.
   static func ferry(_ directory: TemporaryDirectory) async throws -> FileServer {
     try await own("Ferry", ["serve-files", directory.url.path])
   }

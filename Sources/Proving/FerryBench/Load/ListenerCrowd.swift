@@ -1,7 +1,7 @@
 import FerryProtocol
 import Foundation
 
-/// Many listeners to a space's events, each on a socket of its own, served by one thread.
+/// Many listeners to a space's events, each on a separate socket, served by one thread.
 final class ListenerCrowd {
   private struct Listener {
     let socket: Int32
@@ -25,7 +25,7 @@ final class ListenerCrowd {
       let request = Self.request(port, space)
       guard write(descriptor, request, request.count) == request.count
       else { throw BenchError("a listener cannot send: \(String(cString: strerror(errno)))") }
-      // As devices do that come one after another: a server refuses thousands of requests at once.
+      // Like devices that come one after another: a server refuses thousands of requests at once.
       if listeners.count.isMultiple(of: 64) || listeners.count == count {
         _ = try wait(forHead: 0, within: 120)
       }
@@ -66,7 +66,7 @@ final class ListenerCrowd {
   struct Arrival {
     /// In milliseconds.
     let time: Double
-    /// The packets, counted from 0, that it is the first to cover.
+    /// The packets first covered by it, counted from 0.
     let covered: Range<Int>
   }
 
@@ -92,7 +92,7 @@ final class ListenerCrowd {
     return arrivals
   }
 
-  /// Returns the listeners that can be read; none after a second.
+  /// Returns the readable listeners; none after a second.
   private func nextReady() -> [Int] {
     guard poll(&polled, nfds_t(polled.count), 1_000) > 0 else { return [] }
     return polled.indices.filter { polled[$0].revents != 0 }

@@ -1,7 +1,7 @@
 import FerryNetworking
 import FerryProtocol
 
-/// Speaks to a ferryd over HTTP with as little work of its own as can be.
+/// A client of ferryd over HTTP with as little own work as can be.
 struct LoadClient: Sendable {
   private let base: String
   private let transport = SystemTransport()
@@ -75,8 +75,8 @@ struct LoadClient: Sendable {
     }
   }
 
-  /// Returns the work of the server's pruner since its start, in runs that have ended. It is the
-  /// deleted operations, and the rows whose disk space was not released yet.
+  /// Returns the work of the server's pruner since the start, in finished runs. It is the deleted
+  /// operations, and the rows with disk space not released yet.
   func pruned() async throws -> (operations: Int, unreclaimed: Int) {
     (
       try await metric("ferry_pruned_rows_total{kind=\"operation\"}"),
@@ -84,7 +84,7 @@ struct LoadClient: Sendable {
     )
   }
 
-  /// Returns a value of the server's metrics, by its name with labels.
+  /// Returns a value of the server's metrics, by name with labels.
   func metric(_ name: String) async throws -> Int {
     let answer = try await transport.send(TransportRequest(.get, "\(base)/metrics"))
     try check(answer)

@@ -2,14 +2,14 @@ import FerryCommandLine
 import FerryLaboratory
 import Foundation
 
-/// The resources that a program used, as the kernel counted them.
+/// The resources used by a program, as counted by the kernel.
 struct MeasuredProcess: Sendable {
-  /// The most memory that was resident at once, in bytes (getrusage(2), `ru_maxrss`).
+  /// The most resident memory at once, in bytes (getrusage(2), `ru_maxrss`).
   let peakResident: Int
   let seconds: Double
   let output: String
 
-  /// Runs a program to its end.
+  /// Runs a program to the end.
   ///
   /// A small process starts it: Linux counts the memory of the starting process towards `ru_maxrss`
   /// of its child, and a benchmark uses much memory.

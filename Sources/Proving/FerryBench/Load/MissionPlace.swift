@@ -1,7 +1,7 @@
 import FerryLaboratory
 import Foundation
 
-/// A server with missions and a device that downloads them, all real processes.
+/// A server with missions and a downloading device, all real processes.
 struct MissionPlace: Sendable {
   static let space = "missions"
 
@@ -24,7 +24,7 @@ struct MissionPlace: Sendable {
   /// Returns a device's replica file.
   func replica(_ name: String = "replica.db") -> String { directory.file(name).path }
 
-  /// Makes a device that reaches the server by `url`.
+  /// Makes a device with the server's address `url`.
   func join(_ name: String, at url: String) async throws {
     try await run("init", "--server", url, "--space", Self.space, on: name)
   }
@@ -38,7 +38,7 @@ struct MissionPlace: Sendable {
     }
   }
 
-  /// Starts `ferry mission …` with its events as lines of JSON.
+  /// Starts `ferry mission …` with events as lines of JSON.
   func start(_ words: String..., on name: String = "replica.db") throws -> ChildProcess {
     try ChildProcess(ferry, ["--replica", replica(name), "mission"] + words + ["--json"])
   }
@@ -62,7 +62,7 @@ struct MissionPlace: Sendable {
     return path
   }
 
-  /// Downloads a mission that is not on the device.
+  /// Downloads a mission missing on the device.
   func download(_ id: String) async throws -> MeasuredProcess {
     try await MeasuredProcess.run(
       ferry, ["--replica", replica(), "mission", "download", id, "--json"])
@@ -81,7 +81,7 @@ struct MissionPlace: Sendable {
 
   // MARK: Content
 
-  /// Makes a folder with one file that looks random, no two parts of which are the same.
+  /// Makes a folder with one random-looking file without two equal parts.
   func makeLarge(_ folder: String, bytes: Int) throws -> String {
     let file = try make(folder).appending(path: "large.bin")
     var random = SeededRandom(seed: 5)

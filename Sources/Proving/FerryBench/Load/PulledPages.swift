@@ -2,9 +2,10 @@ import FerryProtocol
 import FerrySyncClient
 import Foundation
 
-/// The pages of a pull list of new tasks, made one by one: a long list needs no memory for all of them.
+/// The pages of a pull list of new tasks, made one by one: a long list needs no memory for all of
+/// them.
 struct PulledPages {
-  /// One page as it arrives, and its rows as values.
+  /// One page as it arrives, and the rows as values.
   typealias Page = (body: [UInt8], head: PageHead, rows: [TaskRow])
 
   let count: Int

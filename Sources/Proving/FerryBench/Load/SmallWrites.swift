@@ -3,13 +3,13 @@ import FerryLaboratory
 import FerrySQLite
 import Foundation
 
-/// A process that writes one small row after another into a table of its own, in a file that another
-/// process syncs. Killed when this object goes away.
+/// A process that writes one small row after another into a separate table, in a file synced by
+/// another process. Killed when this object goes away.
 final class SmallWrites: Sendable {
   /// The table, which no replica tracks.
   static let creation = "CREATE TABLE visits(n INTEGER PRIMARY KEY, at INTEGER)"
 
-  /// The waits of its writes, in milliseconds.
+  /// The waits of the writes, in milliseconds.
   struct Waits: Sendable {
     let writes: Int
     let median: Double
@@ -18,7 +18,7 @@ final class SmallWrites: Sendable {
 
   private let child: ChildProcess
 
-  /// Starts it; returns after its first write.
+  /// Starts it; returns after the first write.
   init(_ path: String) async throws {
     child = try ChildProcess(try Executables.ferryBench(), ["small-writes", path])
     _ = try await child.line(within: .seconds(60)) { $0 == "writing" }

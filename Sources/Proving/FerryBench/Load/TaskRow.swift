@@ -1,7 +1,7 @@
 import Ferry
 import FerryProtocol
 
-/// The row that all benchmarks write: five columns, some 150 bytes.
+/// The row written by all benchmarks: five columns, some 150 bytes.
 struct TaskRow: Sendable {
   static let table = "tasks"
   static let columnNames = ["title", "notes", "priority", "done", "due"]
@@ -52,7 +52,7 @@ struct TaskRow: Sendable {
 }
 
 extension Replica {
-  /// Returns a replica that tracks a table with this many tasks, `00000001` and on.
+  /// Returns a replica with a tracked table of this many tasks, `00000001` and on.
   static func tasks(_ path: String, rows: Int) async throws -> Replica {
     let replica = try await Replica.open(path)
     try await replica.write { database in

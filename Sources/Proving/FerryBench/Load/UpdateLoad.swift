@@ -1,7 +1,7 @@
 import FerryProtocol
 import FerrySyncClient
 
-/// A device that makes its records, and then changes them again and again.
+/// A device that makes records, and then changes them again and again.
 struct UpdateLoad: Sendable {
   private let device: DeviceID
   private let records: [TaskRow]

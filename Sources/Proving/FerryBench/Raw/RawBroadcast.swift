@@ -1,7 +1,7 @@
 import FerryLaboratory
 import Foundation
 
-/// The least that can notify listeners: one thread that sends the same bytes to each socket.
+/// The minimum for notifying listeners: one thread that sends the same bytes to each socket.
 // SAFETY: The thread that accepts fills `sockets` before it signals `accepted`; afterwards nothing
 // changes them.
 final class RawBroadcast: @unchecked Sendable {

@@ -1,7 +1,7 @@
 import FerryLaboratory
 import Foundation
 
-/// The least that can serve files: a blocking thread for each connection, and sendfile(2).
+/// The minimum for serving files: a blocking thread for each connection, and sendfile(2).
 final class RawFileServer: Sendable {
   let port: UInt16
   private let listener: Int32
@@ -22,7 +22,7 @@ final class RawFileServer: Sendable {
 
   private func serve(_ socket: Int32) {
     var buffer = [UInt8](repeating: 0, count: 4_096)
-    // Each request comes in one piece, for its client waits for the response before the next.
+    // Each request comes in one piece: the client waits for the response before the next.
     while case let request = LoopbackSocket.read(socket, &buffer), !request.isEmpty {
       let words = request.split(separator: UInt8(ascii: " "), maxSplits: 2)
       guard words.count == 3 else { return }

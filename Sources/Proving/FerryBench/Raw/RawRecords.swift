@@ -1,6 +1,6 @@
 import CFerrySQLite
 
-/// The minimum of SQLite's work for typed rows: a loop over its C interface, with the places of the
+/// The minimum of SQLite's work for typed rows: a loop over the C interface, with the places of the
 /// columns known beforehand.
 enum RawRecords {
   /// SQLite failed with this result code.

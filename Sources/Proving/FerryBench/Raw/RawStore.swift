@@ -3,7 +3,7 @@ import FerryProtocol
 import Foundation
 
 /// The minimum of libpq's work for Ferry's data. The tables, columns, keys and durability are the
-/// same. It writes arrays that are encoded beforehand, one round trip a transaction.
+/// same. It writes arrays encoded beforehand, one round trip a transaction.
 struct RawStore: Sendable {
   private let pool: PostgresPool
 

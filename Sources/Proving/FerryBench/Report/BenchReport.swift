@@ -5,7 +5,7 @@ struct BenchReport: Sendable {
   let isQuick: Bool
   var measurements: [Measurement] = []
 
-  /// Whether no target is missed.
+  /// True if no target is missed.
   var holds: Bool { measurements.allSatisfy { $0.holds != false } }
 
   /// Returns a table, further observations, and the ratios as bars.

@@ -1,12 +1,12 @@
-/// Runs contestants in turns and compares medians, so that whatever else the machine does falls on
-/// all of them alike.
+/// Runs contestants in turns and compares medians, so other work of the machine falls on all of
+/// them alike.
 struct Contest {
   /// One timed run; returns a figure.
   typealias Contestant = () async throws -> Double
 
-  /// Runs of each contestant that count.
+  /// Counted runs of each contestant.
   let rounds: Int
-  /// Runs before them that do not: caches fill, tables get their first pages.
+  /// Uncounted runs before them: caches fill, tables get their first pages.
   var warmUps = 1
   let context: BenchmarkContext
 

@@ -1,8 +1,8 @@
 import FerryCommandLine
 
-/// A number with its unit.
+/// A number with a unit.
 struct Amount: Sendable, Equatable {
-  /// The unit of a value, and its notation.
+  /// The unit of a value, and the notation.
   enum Unit: Sendable, Equatable {
     /// Things a second, by their plural name.
     case perSecond(String)
@@ -49,7 +49,7 @@ enum Target: Sendable, Equatable {
   /// The figure over the raw limit.
   case ratioAtLeast(Double)
   case ratioAtMost(Double)
-  /// The figure itself, in its own unit.
+  /// The figure itself, in the given unit.
   case atLeast(Double)
   case atMost(Double)
 }
@@ -68,7 +68,7 @@ struct Measurement: Sendable, Equatable {
     raw.flatMap { $0.value > 0 ? figure.value / $0.value : nil }
   }
 
-  /// Whether the target is reached; `nil` when there is none.
+  /// True if the target is reached; `nil` when there is none.
   var holds: Bool? {
     switch target {
     case nil: nil
@@ -91,7 +91,7 @@ struct Measurement: Sendable, Equatable {
 }
 
 extension Double {
-  /// Rounds to at most that many decimals.
+  /// Rounds to at most this many decimals.
   func rounded(to decimals: Int) -> Double {
     let scale = (0..<decimals).reduce(1.0) { scale, _ in scale * 10 }
     return (self * scale).rounded() / scale

@@ -4,8 +4,7 @@ import FerryPostgres
 import Foundation
 import Synchronization
 
-/// A company's database with a program that works on it, and the mirror that makes its tables those
-/// of the space.
+/// A company's database with a program on it, and the mirror of its tables in the space.
 final class Company: Sendable {
   static let mirror = "shop"
 
@@ -15,7 +14,7 @@ final class Company: Sendable {
   let program: Supervisor
   /// The mirror's replica.
   let replica: DeviceFile
-  /// The proxies between the mirror and its server, the mirror and PostgreSQL, and the program and
+  /// The proxies between the mirror and the server, the mirror and PostgreSQL, and the program and
   /// PostgreSQL.
   let toServer: TCPProxy
   let toTables: TCPProxy
@@ -25,7 +24,7 @@ final class Company: Sendable {
   private let script: URL
   private let initial = Mutex<Set<RowName>>([])
 
-  /// Makes all that does not run yet. Blocks.
+  /// Makes everything without starting it. Blocks.
   init(
     _ plan: RoundPlan.Program, database: String, directory: URL, node: UInt16,
     _ chronicle: Chronicle
@@ -75,7 +74,7 @@ final class Company: Sendable {
     initial.withLock { $0 = names }
   }
 
-  /// The rows that were there before the first write.
+  /// The rows from before the first write.
   var initialRows: Set<RowName> { initial.withLock { $0 } }
 
   /// Makes the tables those of the space.
@@ -100,7 +99,7 @@ final class Company: Sendable {
       ["mirror"] + command + [Self.mirror, "--mirrors", folder] + options)
   }
 
-  /// Runs the program to its end. Returns its output.
+  /// Runs the program to the end. Returns the output.
   private func run(_ option: String) async throws -> String {
     let ended = try await ChildProcess.run(
       ExampleFiles.python, [script.path, "--database", database, option])
@@ -130,7 +129,7 @@ final class Company: Sendable {
       )[0]
       return (try row.int8(0), try row.int8(1), try row.int8(2))
     }
-    // A commit of the program may still be on its way.
+    // A commit of the program may still be under way.
     if sessions > 0 { return "PostgreSQL has \(sessions) connections of the program" }
     if captured == 0, applied == head, progress == DeviceFile.Progress(pending: 0, applied: head) {
       return nil
@@ -144,7 +143,7 @@ final class Company: Sendable {
   func verify() async throws -> [Violation] {
     var found: [Violation] = []
     let verified = try await mirror(["verify"])
-    // Rows that the space refuses are counted before it.
+    // Rows refused by the space are counted before it.
     if verified.output.split(separator: "\n").last != "0 rows differ" {
       found.append(
         Violation(oracle: "mirror-verify", verified.output + verified.error))

@@ -1,12 +1,13 @@
 import FerryLaboratory
 import Foundation
 
-/// The files of an example that is no part of the build.
+/// The files of an example outside of the build.
 enum ExampleFiles {
   /// The interpreter for which the system's packages install libraries.
   static let python = URL(filePath: "/usr/bin/python3")
 
-  /// Returns a file of the folder Examples of the repository in which the running program was built.
+  /// Returns a file of the folder Examples of the repository in which the running program was
+  /// built.
   static func find(_ path: String) throws -> URL {
     let program = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
     var directory = program.deletingLastPathComponent()

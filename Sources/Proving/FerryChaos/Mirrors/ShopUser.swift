@@ -21,8 +21,8 @@ struct ShopUser: Sendable {
   let ledger: WriteLedger
   let chronicle: Chronicle
 
-  /// Performs this device's share of the planned transactions, each at its time or as soon as the one
-  /// before is done, with some reads in between.
+  /// Performs this device's share of the planned transactions, each at the planned time or as soon
+  /// as the one before is done, with some reads in between.
   func run(from start: ContinuousClock.Instant, done: @Sendable () -> Void) async throws {
     for number in stride(from: index, to: plan.transactions, by: plan.devices) {
       let at = plan.milliseconds * number / plan.transactions
@@ -57,7 +57,7 @@ struct ShopUser: Sendable {
     let script = DeviceFile.journalled(
       order.statements.joined(separator: ";\n"), action: number)
     let ending = try await device.write(script)
-    // The file is the evidence: a killed process may not have reported its commit.
+    // The file is the evidence: a killed process may not have reported a commit.
     let recorded = try await blocking { [file = device.file] in try file.recorded(by: number) }
     chronicle.append(
       device.name,
@@ -79,7 +79,8 @@ struct ShopUser: Sendable {
     }
     guard let recorded else { return }
     ledger.add(order.write)
-    // A reply may go with its note before it was sent: its rules are those of `MirroredTables`.
+    // A reply may go with its note before it was sent: the rules for it are those of
+    // `MirroredTables`.
     let operations = recorded.filter { $0.key.table != "replies" }
     await collector.see(.committed(device: device.name, operations))
   }
@@ -109,7 +110,7 @@ struct ShopWrite: Sendable {
   var write: AuthoredWrite
 }
 
-/// Makes a transaction from the rows that a device has.
+/// Makes a transaction from the rows of a device.
 struct ShopWriter {
   private(set) var made: ShopWrite
   private var random: SeededRandom
@@ -120,7 +121,7 @@ struct ShopWriter {
     (self.random, self.connection) = (random, connection)
   }
 
-  /// Draws a kind of transaction and makes its statements; none if there are no rows for it.
+  /// Draws a kind of transaction and makes the statements; none if there are no rows for it.
   mutating func make() throws {
     switch random.below(20) {
     case 0..<6: try order()
@@ -136,7 +137,7 @@ struct ShopWriter {
   }
 
   private mutating func key() -> String {
-    // A short key of its own; the device's name makes it unique beside other seeds.
+    // A short key; the device's name makes it unique beside other seeds.
     "\(made.write.author)-" + String(random.next(), radix: 36)
   }
 
@@ -157,7 +158,7 @@ struct ShopWriter {
 
   // MARK: Stock
 
-  /// Moves goods: an entry, and both of its places.
+  /// Moves goods: an entry, and both places.
   private mutating func move(_ product: String, _ from: String, _ to: String, _ quantity: Int) {
     insert(
       "movements", key(),

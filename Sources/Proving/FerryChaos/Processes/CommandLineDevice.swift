@@ -3,9 +3,9 @@ import FerryLaboratory
 import Foundation
 import Synchronization
 
-/// One device: a replica's file and the `ferry` processes that work on it.
+/// One device: a replica's file and the `ferry` processes on it.
 final class CommandLineDevice: Sendable {
-  /// How it stays in step with the server.
+  /// The way to sync with the server.
   enum Manner: Sendable {
     /// One process, `ferry sync --watch`.
     case watching
@@ -13,7 +13,7 @@ final class CommandLineDevice: Sendable {
     case now(every: Duration)
   }
 
-  /// How a `ferry sql` or `ferry batch` ended.
+  /// The result of a `ferry sql` or `ferry batch`.
   enum WriteEnding: Sendable, Equatable {
     case committed
     /// A fault killed it; the file shows whether it has committed.
@@ -45,13 +45,13 @@ final class CommandLineDevice: Sendable {
     case .watching: program.arguments.append("--watch")
     case .now(let pause):
       program.pause = pause
-      // Done; offline; and with rows that wait for the news that their parents have gone.
+      // Done; offline; and with rows waiting for the delete of their parents.
       program.codes = [0, 3, 4]
     }
     supervisor = Supervisor(program, chronicle)
   }
 
-  /// Makes the file with its tables, and joins the space.
+  /// Makes the file with all tables, and joins the space.
   func setUp(space: String, schema: String, tables: [String]) async throws {
     try await command(["init", "--server", proxy.url, "--space", space])
     try await command(["sql", schema])
@@ -63,7 +63,7 @@ final class CommandLineDevice: Sendable {
     try await command(["init", "--server", proxy.url, "--space", space])
   }
 
-  /// Creates the tables that the space defines, with their rows, and some of its own.
+  /// Creates the tables defined by the space, with their rows, and some of its own.
   func createTables(_ schema: String) async throws {
     try await command(["sync"])
     try await command(["track", "--create", "--all"])
@@ -112,7 +112,7 @@ final class CommandLineDevice: Sendable {
 
   // MARK: Faults
 
-  /// Its processes at this moment.
+  /// The processes at this moment.
   private var processes: [ChildProcess] {
     [supervisor.child, writer.withLock { $0 }].compactMap { $0 }
   }

@@ -3,13 +3,13 @@ import FerryProtocol
 import FerrySQLite
 import Foundation
 
-/// A replica's file as other programs may read it: without Ferry's library, while its processes
-/// work on it.
+/// A replica's file as other programs may read it: without Ferry's library, during the work of
+/// Ferry's processes on it.
 ///
 /// Beside the application's tables it has a journal, a table that does not sync. In it each
-/// transaction notes the operations that it recorded. So the file itself shows whether a killed
-/// process had committed, also after its operations were sent and pruned. No SQL records a batch,
-/// so a trigger notes it.
+/// transaction stores its recorded operations. So the file itself shows whether a killed process
+/// had committed, also after its operations were sent and pruned. No SQL records a batch, so a
+/// trigger stores it.
 struct DeviceFile: Sendable {
   let path: String
 
@@ -30,7 +30,7 @@ struct DeviceFile: Sendable {
     END
     """
 
-  /// Returns the statements of one transaction, with the notes around them.
+  /// Returns the statements of one transaction, with the journal's statements around them.
   static func journalled(_ statements: String, action: Int) -> String {
     """
     INSERT INTO chaos_actions SELECT \(action),
@@ -42,7 +42,7 @@ struct DeviceFile: Sendable {
     """
   }
 
-  /// Returns the number of upgrades that the application's schema has had.
+  /// Returns the number of upgrades of the application's schema.
   static func level(_ connection: SQLiteConnection) throws -> Int {
     try connection.prepare("SELECT count(*) FROM chaos_upgrades").first { Int($0.int64(0)) } ?? 0
   }
@@ -56,7 +56,7 @@ struct DeviceFile: Sendable {
     return try connection.transaction(.deferred) { try body(connection) }
   }
 
-  /// Returns the operations that an action recorded; `nil` if it was not committed. Blocks.
+  /// Returns the operations recorded by an action; `nil` if it was not committed. Blocks.
   func recorded(by action: Int) throws -> [LocalOperation]? {
     try read { connection in
       guard try connection.prepare("SELECT 1 FROM chaos_actions WHERE action = \(action)").exists()
@@ -84,7 +84,7 @@ struct DeviceFile: Sendable {
     }
   }
 
-  /// Batches that were recorded after so many of them. Blocks.
+  /// Returns the batches recorded after so many of them. Blocks.
   func batches(after count: Int) throws -> [LocalOperation] {
     try read { connection in
       try connection.prepare(
@@ -100,7 +100,7 @@ struct DeviceFile: Sendable {
     }
   }
 
-  /// Returns the rows of the operations that the server rejected. Blocks.
+  /// Returns the rows of the operations rejected by the server. Blocks.
   func quarantined() throws -> Set<RowName> {
     try read { connection in
       Set(
@@ -126,8 +126,8 @@ struct DeviceFile: Sendable {
   }
 
   struct Progress: Sendable, Equatable {
-    /// Operations that no pull list has contained yet, records to fetch whole, and tables to compare
-    /// with the server after a step of the schema.
+    /// Operations not yet in any pull list, records to fetch whole, and tables to compare with the
+    /// server after a step of the schema.
     var pending: Int
     var applied: SequenceNumber
   }

@@ -1,8 +1,8 @@
 import FerryLaboratory
 import Foundation
 
-/// One `ferryd`, reached by its devices through their proxies. One of several on one database
-/// reaches PostgreSQL through a proxy of its own.
+/// One `ferryd`, reached by devices through their proxies. One of several on one database reaches
+/// PostgreSQL through a separate proxy.
 final class ServerNode: Sendable {
   let port: UInt16
   let supervisor: Supervisor
@@ -51,7 +51,7 @@ final class ServerNode: Sendable {
   }
 }
 
-/// Why a round could not be run, or its evidence not be read.
+/// The reason why a round could not be run, or the evidence not be read.
 struct ChaosError: Error, CustomStringConvertible {
   let description: String
 

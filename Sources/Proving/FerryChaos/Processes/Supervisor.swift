@@ -4,7 +4,7 @@ import Synchronization
 
 /// A program that is started again whenever it ends, as a system's supervisor does it.
 final class Supervisor: Sendable {
-  /// How the program is run, and which of its own endings are right.
+  /// The way to run the program, and the normal endings.
   struct Program: Sendable {
     var name: String
     var executable: URL
@@ -17,9 +17,9 @@ final class Supervisor: Sendable {
 
   private struct State {
     var child: ChildProcess?
-    /// How many faults keep it from being started.
+    /// The number of faults that prevent a start.
     var holds = 0
-    /// The process that was killed by a fault.
+    /// The process killed by a fault.
     var killed: Int32?
     var starts = 0
     var log = ""
@@ -59,7 +59,7 @@ final class Supervisor: Sendable {
       state.starts += 1
       return state.holds > 0
     }
-    // A fault that came while it was being started.
+    // A fault that came during the start.
     if isHeld { kill() }
     chronicle.append(program.name, "started as process \(child.processID)")
     let status = try await child.exitStatus(within: .seconds(86_400))
@@ -110,7 +110,7 @@ final class Supervisor: Sendable {
     child?.send(SIGKILL)
   }
 
-  /// The process that runs now.
+  /// The running process.
   var child: ChildProcess? { state.withLock { $0.child } }
 
   // MARK: Results
@@ -118,10 +118,10 @@ final class Supervisor: Sendable {
   /// Starts so far.
   var starts: Int { state.withLock { $0.starts } }
 
-  /// Endings that no fault caused.
+  /// Endings without a fault as the reason.
   var unexpectedEnds: [String] { state.withLock { $0.unexpectedEnds } }
 
-  /// The output of all its processes.
+  /// The output of all processes.
   var log: String {
     state.withLock { $0.log + ($0.child?.output ?? "") + ($0.child?.error ?? "") }
   }

@@ -1,11 +1,11 @@
 import Foundation
 
-/// The evidence of a failed round, for its analysis.
+/// The evidence of a failed round, for analysis.
 struct Evidence {
   let world: ProcessWorld
   let report: RoundReport
 
-  /// Copies everything to a directory of its own below `root`, and returns its path. Blocks.
+  /// Copies everything to a separate directory below `root`, and returns the path. Blocks.
   func copy(below root: URL) throws -> String {
     let manager = FileManager.default
     let name =

@@ -14,7 +14,7 @@ struct RoundReport: Sendable {
 
   var holds: Bool { violations.isEmpty }
 
-  /// Kinds of fault that came, in their order, with their numbers.
+  /// Kinds of fault in the round, in order, with their numbers.
   var faults: [(kind: FaultKind, count: Int)] {
     FaultKind.allCases.compactMap { kind in injected[kind].map { (kind, $0) } }
   }
@@ -23,7 +23,7 @@ struct RoundReport: Sendable {
 
   var drainText: String { drain.map { "\(($0 / .seconds(1)).rounded(to: 1)) s" } ?? "–" }
 
-  /// The facts of a failure: the command that runs it again, the findings, and the folder of the
+  /// The facts of a failure: the command to repeat it, the findings, and the folder of the
   /// evidence.
   var failureLines: [String] {
     var lines = ["round \(plan.number) failed, seed \(plan.seed)", "  run again: \(plan.command)"]
@@ -65,7 +65,7 @@ extension RoundReport {
 }
 
 extension Double {
-  /// Rounds to at most that many decimals.
+  /// Rounds to at most this many decimals.
   func rounded(to decimals: Int) -> Double {
     let scale = (0..<decimals).reduce(1.0) { scale, _ in scale * 10 }
     return (self * scale).rounded() / scale

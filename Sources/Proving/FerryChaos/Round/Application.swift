@@ -2,9 +2,9 @@ import FerryConformance
 import FerryProtocol
 import FerrySQLite
 
-/// The application that the devices run: the workload of the simulator, put on files.
+/// The application on the devices: the workload of the simulator, put on files.
 enum Application {
-  /// The statements that make a new device's tables.
+  /// The statements for a new device's tables.
   static var schema: String {
     (Workload.schema + [DeviceFile.journalSchema]).joined(separator: ";\n")
   }
@@ -16,8 +16,8 @@ enum Application {
       duration: Int64(plan.milliseconds))
   }
 
-  /// Returns the times at which a device's application takes each step of its schema, milliseconds
-  /// since the start.
+  /// Returns the times of a device's application for each step of the schema, milliseconds since
+  /// the start.
   static func upgradeTimes(_ plan: RoundPlan, device: Int) -> [Int64] {
     var random = SeededRandom(plan.seed, "upgrades of device \(device)")
     return Workload.upgrades.map { _ in Int64(random.below(plan.milliseconds)) }.sorted()
@@ -40,7 +40,7 @@ enum Application {
     return DeviceFile.journalled(statements.joined(separator: ";\n"), action: action.ordinal)
   }
 
-  /// Returns the transaction that takes a step of the schema, counted from 0.
+  /// Returns the transaction for a step of the schema, counted from 0.
   static func upgrade(_ step: Int) -> String {
     "\(Workload.upgrades[step]); INSERT INTO chaos_upgrades VALUES (\(step))"
   }

@@ -10,17 +10,17 @@ actor Collector {
   /// Counts of events.
   struct Figures: Sendable, Equatable {
     var committed = 0
-    /// Transactions that a fault killed before they had committed.
+    /// Transactions killed by a fault before they had committed.
     var killed = 0
-    /// Transactions that SQLite refused, because of other work that came in between.
+    /// Transactions refused by SQLite because of other work in between.
     var refused = 0
-    /// Transactions that found no rows to act on.
+    /// Transactions without rows to act on.
     var skipped = 0
     var operations = 0
     var reads = 0
     /// Transactions of the program whose commit it knows.
     var programCommitted = 0
-    /// Rows that a mirror lists because one side cannot hold them.
+    /// Rows listed by a mirror because one side cannot hold them.
     var listed = 0
   }
 
@@ -43,7 +43,7 @@ actor Collector {
   /// Passes the state after draining to the oracles.
   func judge(_ final: FinalEvidence) { add(oracles.judge(final)) }
 
-  /// Adds a violation that the harness itself has seen.
+  /// Adds a violation seen by the harness itself.
   func add(_ violation: Violation) { add([violation]) }
 
   func count(_ change: @Sendable (inout Figures) -> Void) { change(&figures) }

@@ -15,13 +15,13 @@ final class DatabaseOperator: Sendable {
     self.databases = databases
   }
 
-  /// Stops the server, and starts it after `pause`. The returned closure reports that it happened.
+  /// Stops the server, and starts it after `pause`. The returned closure reports success.
   func restart(
     _ shutdown: PostgresCluster.Shutdown, pause: Duration
   ) async throws -> @Sendable () async throws -> Bool {
     try await blocking { [self] in
       try restarting.withLock { _ in
-        // A server that recovers does not shut down in order.
+        // A server in recovery does not shut down in order.
         if shutdown == .fast { try waitUntilAnswering() }
         do {
           try cluster.stop(shutdown, within: .seconds(8))
@@ -48,7 +48,7 @@ final class DatabaseOperator: Sendable {
     }
   }
 
-  /// Kills one of the processes that serve the database.
+  /// Kills one of the processes for the database's connections.
   func killBackend(_ choice: Int) async throws -> @Sendable () async throws -> Bool {
     try await blocking { [self] in
       let processes = try databases.flatMap { try cluster.backendProcessIDs(serving: $0) }
@@ -58,7 +58,7 @@ final class DatabaseOperator: Sendable {
     }
   }
 
-  /// Stops one in `share` of the processes that serve the database with SIGSTOP.
+  /// Stops one in `share` of the processes for the database's connections with SIGSTOP.
   func pause(oneIn share: Int) async throws -> @Sendable () async throws -> Bool {
     try await blocking { [self] in
       let processes = try databases.flatMap { try cluster.backendProcessIDs(serving: $0) }

@@ -5,12 +5,12 @@ import Foundation
 struct DeviceUser: Sendable {
   let device: CommandLineDevice
   let actions: [PlannedAction]
-  /// When the application takes each step of its schema, milliseconds since the start.
+  /// The times of the application's schema steps, milliseconds since the start.
   let upgradeTimes: [Int64]
   let collector: Collector
   let chronicle: Chronicle
 
-  /// Performs the actions in their order, each at its time or as soon as the one before is done.
+  /// Performs the actions in order, each at the planned time or as soon as the one before is done.
   func run(from start: ContinuousClock.Instant, done: @Sendable () -> Void) async throws {
     for action in actions {
       try await Task.sleep(until: start + .milliseconds(action.at))
@@ -22,7 +22,7 @@ struct DeviceUser: Sendable {
     try await upgrade(at: .max)
   }
 
-  /// Takes the steps of the schema that are due, each until it is taken.
+  /// Runs the due steps of the schema, each until it succeeds.
   private func upgrade(at time: Int64) async throws {
     let due = upgradeTimes.count { $0 <= time }
     let file = device.file
@@ -49,7 +49,7 @@ struct DeviceUser: Sendable {
     }
     guard let script else { return await collector.count { $0.skipped += 1 } }
     let ending = try await device.write(script)
-    // The file is the evidence: a killed process may not have reported its commit.
+    // The file is the evidence: a killed process may not have reported a commit.
     let recorded = try await blocking { try file.recorded(by: action.ordinal) }
     await conclude(action, ending, recorded)
   }

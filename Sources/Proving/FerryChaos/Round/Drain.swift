@@ -6,11 +6,10 @@ import Foundation
 struct Drain: Sendable {
   let world: ProcessWorld
 
-  /// Returns the time until every device had sent all its operations and applied all of the
-  /// server's.
+  /// Returns the time until every device had sent all operations and applied all of the server's.
   ///
   /// - Throws: ``NotDrained`` after `limit`, also if the last work ended between two looks of which
-  ///   the second came too late: with a limit of 0 nothing is in time.
+  ///   the second came too late. With a limit of 0 nothing is in time.
   func wait(within limit: Duration) async throws -> Duration {
     let start = ContinuousClock.now
     var lastCount = world.devices.count + 1
@@ -27,7 +26,7 @@ struct Drain: Sendable {
     }
   }
 
-  /// Returns the devices that are not done, with reasons. Blocks.
+  /// Returns the unfinished devices, with reasons. Blocks.
   private static func laggards(of world: ProcessWorld) throws -> [String] {
     let head = try world.head()
     let mirror = try world.company?.laggard(head: head)
@@ -43,6 +42,6 @@ struct Drain: Sendable {
 
 /// The queues were not empty in time.
 struct NotDrained: Error {
-  /// The devices that were not done, with reasons; empty if the last was done too late.
+  /// The unfinished devices, with reasons; empty if the last was done too late.
   var laggards: [String]
 }

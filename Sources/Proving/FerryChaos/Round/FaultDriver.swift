@@ -21,7 +21,7 @@ final class FaultDriver: Sendable {
     database = DatabaseOperator(world.cluster, databases: world.databases)
   }
 
-  /// Faults that took effect, by kind.
+  /// Effective faults, by kind.
   var injected: [FaultKind: Int] { counts.withLock { $0 } }
 
   /// Performs the schedule. If it is cancelled, it ends present faults at once: on return, no fault
@@ -106,7 +106,7 @@ final class FaultDriver: Sendable {
     }
   }
 
-  /// The programs, besides devices, that a fault stops.
+  /// Returns the programs, besides devices, stopped by a fault.
   private func supervisors(of fault: Fault) -> [Supervisor] {
     switch fault.kind {
     case .pauseMirror, .killMirror: world.company.map { [$0.mirrorRuns] } ?? []
@@ -137,7 +137,7 @@ final class FaultDriver: Sendable {
         direction, of: " /v1/", after: fault.amount, times: .max, .cut)
     }
     return {
-      // A trap that is released is disarmed.
+      // A released trap is disarmed.
       for trap in traps { trap.release() }
       return traps.contains(where: \.hasSprung)
     }
@@ -164,7 +164,7 @@ final class FaultDriver: Sendable {
 }
 
 extension Fault {
-  /// The conditions that the fault gives a link.
+  /// The conditions set by the fault on a link.
   fileprivate var conditions: LinkConditions {
     switch kind {
     case .stallRequests: LinkConditions(requests: .stalled)

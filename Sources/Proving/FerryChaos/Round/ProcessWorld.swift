@@ -23,7 +23,7 @@ final class ProcessWorld: Sendable {
   /// The folder of an embedded store.
   private let store: URL?
 
-  /// Makes all that does not run yet. Blocks.
+  /// Makes everything without starting it. Blocks.
   init(_ plan: RoundPlan, on cluster: PostgresCluster) throws {
     self.cluster = cluster
     let (chronicle, database) = (chronicle, try cluster.createDatabase())
@@ -68,7 +68,7 @@ final class ProcessWorld: Sendable {
     try await devices[0].applySchema(schema)
   }
 
-  /// Has the company's tables adopted, and the devices join the space.
+  /// Adopts the company's tables, and makes the devices join the space.
   private func setUp(_ company: Company) async throws {
     try await company.create()
     try await devices[0].join(Self.space)
@@ -80,7 +80,7 @@ final class ProcessWorld: Sendable {
     }
   }
 
-  /// The programs that run beside the nodes.
+  /// The programs beside the nodes.
   var supervisors: [Supervisor] {
     devices.map(\.supervisor) + (company.map { [$0.mirrorRuns, $0.program] } ?? [])
   }
@@ -96,7 +96,7 @@ final class ProcessWorld: Sendable {
     }
   }
 
-  /// The databases that faults of PostgreSQL's processes concern.
+  /// The databases affected by faults of PostgreSQL's processes.
   var databases: [String] {
     (store == nil ? [database] : []) + (company.map { [$0.database] } ?? [])
   }
@@ -117,7 +117,7 @@ final class ProcessWorld: Sendable {
     return try withDatabase { try ServerEvidence.read($0, space: space) }
   }
 
-  /// Endings of processes that no fault brought about.
+  /// Endings of processes without a fault as the reason.
   var unexpectedEnds: [String] {
     (nodes.map(\.supervisor) + supervisors).flatMap(\.unexpectedEnds)
   }

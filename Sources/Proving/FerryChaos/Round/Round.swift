@@ -8,7 +8,7 @@ struct Round: Sendable {
   let cluster: PostgresCluster
   /// The folder for the evidence of failures.
   let evidenceRoot: URL
-  /// Whether the evidence is kept of a round that holds as well.
+  /// True if the evidence of a successful round is kept as well.
   let keepsAll: Bool
   /// Called after each planned transaction.
   let progress: @Sendable () -> Void
@@ -28,7 +28,7 @@ struct Round: Sendable {
         }
       }
     } catch {
-      // An error that ends a round early needs its evidence as well.
+      // An error with an early end of a round needs the evidence as well.
       try Task.checkCancellation()
       await collector.add(Violation(oracle: "completes", "the round ended early: \(error)"))
     }
@@ -88,7 +88,7 @@ struct Round: Sendable {
     world.company?.program.stop()
   }
 
-  /// Waits after the last fault. Returns the time that the queues took, `nil` if they took too
+  /// Waits after the last fault. Returns the time of the queues to drain, `nil` if they took too
   /// long.
   private func waitForDrain(_ world: ProcessWorld, _ collector: Collector) async throws -> Duration?
   {

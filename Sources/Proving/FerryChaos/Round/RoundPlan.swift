@@ -7,12 +7,12 @@ struct RoundPlan: Sendable {
   struct Program: Sendable {
     /// Transactions a second.
     var rate: Int
-    /// Its connections.
+    /// Connections of the program.
     var workers: Int
     var store: Store
   }
 
-  /// Its place among the rounds, from 1.
+  /// The position among the rounds, from 1.
   var number = 1
   var nemesis: Nemesis
   var seed: UInt64
@@ -21,7 +21,7 @@ struct RoundPlan: Sendable {
   var rate: Int
   /// The time for faults and transactions.
   var duration: Duration
-  /// How long the queues may take to drain afterwards.
+  /// The longest time of the queues to drain afterwards.
   var drainLimit: Duration
 
   /// The program beside the devices; `nil` for devices alone, on two nodes.
@@ -44,7 +44,7 @@ struct RoundPlan: Sendable {
   /// The name of the round's faults.
   var label: String { program == nil ? nemesis.rawValue : "backend" }
 
-  /// The command that runs the same plan again.
+  /// The command to run the same plan again.
   var command: String {
     if let program {
       return "ferry-chaos backend --store \(program.store) --devices \(devices) --rate \(rate) "

@@ -2,12 +2,12 @@ import FerryCommandLine
 import FerryLaboratory
 import Foundation
 
-/// Rounds one after another on one private PostgreSQL, each on a database of its own.
+/// Rounds one after another on one private PostgreSQL, each on a separate database.
 struct Series: Sendable {
   let plans: [RoundPlan]
   /// The folder for the evidence of failures.
   let evidenceRoot: URL
-  /// Whether the evidence is kept of rounds that hold as well.
+  /// True if the evidence of successful rounds is kept as well.
   let keepsAll: Bool
 
   func run() async throws -> MatrixReport {
@@ -25,7 +25,7 @@ struct Series: Sendable {
     return report
   }
 
-  /// Returns one round behind its own progress line.
+  /// Returns one round behind a separate progress line.
   private func run(_ plan: RoundPlan, on cluster: PostgresCluster) async throws -> RoundReport {
     let bar = ProgressBar(
       "round \(plan.number)/\(plans.count) \(plan.label)", unit: .items("transactions"),

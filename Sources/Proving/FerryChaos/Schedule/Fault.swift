@@ -2,7 +2,7 @@ import FerryCommandLine
 
 /// One fault of a schedule.
 struct Fault: Sendable, Equatable {
-  /// Its place in the schedule.
+  /// The position in the schedule.
   var ordinal: Int
   /// Milliseconds since the start of the round.
   var at: Int
@@ -42,7 +42,7 @@ struct Fault: Sendable, Equatable {
 }
 
 extension FaultKind {
-  /// The noun of its targets; `nil` if there is only one target.
+  /// The noun of the targets; `nil` if there is only one target.
   var targetNoun: String? {
     switch self {
     case .pauseDevice, .killDevice, .partition, .stallRequests, .stallAnswers, .slowLink, .reset,

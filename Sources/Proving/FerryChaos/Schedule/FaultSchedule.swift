@@ -1,6 +1,6 @@
 import FerryConformance
 
-/// The faults of a round, all of them known from its seed. Their effects are not: real processes
+/// The faults of a round, all of them known from the seed. Their effects are not: real processes
 /// run as the machine lets them.
 enum FaultSchedule {
   /// Between two faults, in milliseconds.
@@ -31,7 +31,7 @@ enum FaultSchedule {
     return faults
   }
 
-  /// Returns each kind comes as often as the others, but for those that have to wait.
+  /// Returns the next kind: each comes as often as the others, but for those that have to wait.
   private static func draw(
     from bag: inout [FaultKind], _ kinds: [FaultKind], isDatabaseFree: Bool,
     _ random: inout SeededRandom

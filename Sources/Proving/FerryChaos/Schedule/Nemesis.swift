@@ -27,7 +27,7 @@ enum FaultKind: String, Sendable, CaseIterable {
   /// SIGSTOP for all processes of devices, later SIGCONT; one may hold the file's lock.
   case pauseDevice = "pause-device"
   case pauseServer = "pause-server"
-  /// SIGSTOP for PostgreSQL's processes that serve the nodes; one may hold the space's lock.
+  /// SIGSTOP for PostgreSQL's processes of the nodes; one may hold the space's lock.
   case pauseBackends = "pause-backends"
   /// SIGKILL for all processes of devices, in whatever they are.
   case killDevice = "kill-device"
@@ -60,20 +60,20 @@ enum FaultKind: String, Sendable, CaseIterable {
   /// SIGSTOP for the process of a mirror, which may hold rows of the tables.
   case pauseMirror = "pause-mirror"
   case killMirror = "kill-mirror"
-  /// Nothing passes between a mirror and its two sides.
+  /// Nothing passes between a mirror and the two sides of it.
   case stallMirror = "stall-mirror"
   /// A mirror's connections to both sides are reset.
   case resetMirror = "reset-mirror"
-  /// SIGSTOP for the program that works on a mirror's tables, within its transactions.
+  /// SIGSTOP for the program on a mirror's tables, within transactions.
   case pauseProgram = "pause-program"
   case killProgram = "kill-program"
   /// Nothing passes between the program and PostgreSQL.
   case stallProgram = "stall-program"
-  /// The program's connections are reset; it does not know whether its last commits succeeded.
+  /// The program's connections are reset; it does not know if the last commits succeeded.
   case resetProgram = "reset-program"
 
-  /// The kinds of fault beside a mirror and a program: those of one node and its database, and
-  /// those of the mirror and the program.
+  /// Returns the kinds of fault beside a mirror and a program: those of one node and its database,
+  /// and those of the mirror and the program.
   static func besideMirror(_ store: RoundPlan.Store) -> [FaultKind] {
     let kinds: [FaultKind] = [
       .pauseDevice, .pauseServer, .pauseBackends, .killDevice, .killServer, .killBackend,
@@ -84,7 +84,7 @@ enum FaultKind: String, Sendable, CaseIterable {
     return store == .postgres ? kinds + [.stallDatabase, .resetDatabase] : kinds
   }
 
-  /// Whether PostgreSQL is down for a while, so that faults of the kind keep a distance.
+  /// True if PostgreSQL is down for a while, so faults of the kind keep a distance.
   var stopsDatabase: Bool {
     [.killBackend, .restartDatabase, .crashDatabase].contains(self)
   }

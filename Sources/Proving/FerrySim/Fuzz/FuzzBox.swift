@@ -1,10 +1,10 @@
 import Foundation
 
-/// The input that a process reads now, in a file that survives a crash of the process.
+/// The present input of a process, in a file that survives a crash of the process.
 struct FuzzBox: ~Copyable {
   private let descriptor: Int32
 
-  /// Opens the file for a process that reads inputs.
+  /// Opens the file for a reader of inputs.
   init(writing path: String) throws {
     let opened = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
     guard opened >= 0 else {
@@ -15,7 +15,7 @@ struct FuzzBox: ~Copyable {
 
   deinit { close(descriptor) }
 
-  /// Notes the input of a target, by the target's place in the list.
+  /// Writes the input of a target, by the target's place in the list.
   func write(_ target: Int, _ bytes: [UInt8]) throws {
     let head = [Int32(target), Int32(bytes.count)].withUnsafeBytes { Array($0) }
     let all = head + bytes
@@ -24,7 +24,7 @@ struct FuzzBox: ~Copyable {
     }
   }
 
-  /// Reads the last input of a process that has ended; `nil` if there was none.
+  /// Reads the last input of an ended process; `nil` if there was none.
   static func read(_ path: String) -> (target: Int, bytes: [UInt8])? {
     guard let data = FileManager.default.contents(atPath: path), data.count >= 8 else { return nil }
     return Array(data).withUnsafeBytes { bytes in

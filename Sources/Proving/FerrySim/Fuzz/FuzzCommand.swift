@@ -1,7 +1,7 @@
 import FerryCommandLine
 import Foundation
 
-/// `ferry-sim fuzz`: inputs by chance for everything that reads bytes from outside.
+/// `ferry-sim fuzz`: inputs by chance for all readers of bytes from outside.
 enum FuzzCommand {
   static let specification = CommandSpec(
     "fuzz", summary: "Read inputs by chance: messages, headers, files and whole requests.",
@@ -67,7 +67,7 @@ enum FuzzCommand {
     return .done
   }
 
-  /// All targets, or those that are named.
+  /// Returns all targets, or the named ones.
   static func targets(_ arguments: ParsedArguments) throws -> [FuzzTarget] {
     let all = FuzzTarget.messages + FuzzTarget.texts + [FuzzTarget.requests]
     let names = arguments.strings("only")
@@ -88,7 +88,7 @@ enum FuzzCommand {
 }
 
 extension FuzzTarget {
-  /// Whole requests: the worker has the service that reads them.
+  /// Whole requests: the worker has the service for them.
   static let requests = FuzzTarget(name: FuzzService.name) { _ in "no service" }
 
   /// Readers with a mistake each, which a run has to find.

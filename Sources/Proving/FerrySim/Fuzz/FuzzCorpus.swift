@@ -1,8 +1,8 @@
 import Foundation
 
-/// Inputs that were ever interesting: one file for each target, one input a line.
+/// All inputs that were ever interesting: one file for each target, one input a line.
 ///
-/// A line is the kind of the result, a tab, and the input. Bytes that are no printable ASCII, and
+/// A line is the kind of the result, a tab, and the input. Bytes that are not printable ASCII, and
 /// backslashes, are written as `\xNN`.
 struct FuzzCorpus {
   let folder: URL

@@ -57,7 +57,7 @@ struct FuzzMutator {
   /// Returns a number below `bound`.
   mutating func below(_ bound: Int) -> Int { random.below(bound) }
 
-  /// Returns an input that is made from a valid sample, or, in one of four cases, from any.
+  /// Returns an input made from a valid sample, or, in one of four cases, from any.
   mutating func input(valid: [FuzzSample], refused: [FuzzSample]) -> [UInt8] {
     let samples = refused.isEmpty || random.chance(3, in: 4) ? valid : refused
     let sample = samples[random.below(samples.count)]
@@ -99,7 +99,7 @@ struct FuzzMutator {
     bytes.replaceSubrange(span, with: new)
   }
 
-  /// A value that is often a limit of a reader.
+  /// Returns a value that is often a limit of a reader.
   private mutating func word() -> [UInt8] {
     Array(Self.words[random.below(Self.words.count)].utf8)
   }

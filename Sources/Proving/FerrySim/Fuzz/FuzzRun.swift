@@ -2,7 +2,7 @@ import FerryCommandLine
 import FerryLaboratory
 import Foundation
 
-/// Deals the inputs of a run to processes, so that a crash is a finding and not the end.
+/// Deals the inputs of a run to processes, so a crash is a finding and not the end.
 struct FuzzRun {
   /// Inputs of one process.
   private static let share = 250_000
@@ -81,7 +81,7 @@ struct FuzzRun {
 
   // MARK: Processes
 
-  /// Runs one process to its end.
+  /// Runs one process to the end.
   private func run(_ number: Int, _ box: String) async throws -> Share {
     let count = min(Self.share, cases - number * Self.share)
     var words = ["fuzz-worker", "--seed", "\(seed &+ UInt64(number))", "--cases", "\(count)"]

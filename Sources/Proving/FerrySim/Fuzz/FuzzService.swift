@@ -6,7 +6,7 @@ import FerrySyncServer
 import Foundation
 import Synchronization
 
-/// A server's service and its embedded store, which gets whole requests without a socket.
+/// A server's service with an embedded store, for whole requests without a socket.
 ///
 /// A request is a text: a line with method and target, headers, an empty line and the body.
 final class FuzzService: Sendable {
@@ -17,7 +17,7 @@ final class FuzzService: Sendable {
 
   private let service: SyncService
   private let store: SQLiteStore
-  /// Milliseconds that have passed: one for each request, so that no rate ends a run.
+  /// Elapsed milliseconds: one for each request, so no rate ends a run.
   private let ticks = FuzzTicks()
   private let folder: URL
 
@@ -50,7 +50,7 @@ final class FuzzService: Sendable {
     if let space = SpaceName(Self.space) { _ = try await store.createSpace(space) }
   }
 
-  /// Closes the store and removes its files.
+  /// Closes the store and removes the files.
   func close() { try? FileManager.default.removeItem(at: folder) }
 
   /// Responds to a request, and judges the answer.
@@ -169,14 +169,14 @@ final class FuzzService: Sendable {
   }
 }
 
-/// The time of a run, which moves with its requests alone.
+/// The time of a run, moved by requests alone.
 private final class FuzzTicks: Sendable {
   private let count = Mutex(Int64(0))
   var value: Int64 { count.withLock { $0 } }
   func advance() { count.withLock { $0 += 1 } }
 }
 
-/// Random numbers for closures that may be called from anywhere in the store.
+/// Random numbers for closures with callers anywhere in the store.
 private final class FuzzDrawer: Sendable {
   private let random: Mutex<SeededRandom>
   init(_ random: SeededRandom) { self.random = Mutex(random) }

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension FuzzTarget {
-  /// A page of a pull list with its notices; changes that break a rule leave the page.
+  /// A page of a pull list with all notices; changes that violate a rule leave the page.
   static let page = FuzzTarget(name: "page", fixtures: ["pages"]) { bytes in
     let first: Page
     do throws(MalformedMessage) { first = try Page(bytes) } catch { return kind(error.reason) }
@@ -58,7 +58,7 @@ extension FuzzTarget {
     }
   }
 
-  /// A record's state: its JSON, or the damaged bytes of a store.
+  /// A record's state: the JSON, or the damaged bytes of a store.
   static let state = FuzzTarget(
     name: "state",
     samples: [

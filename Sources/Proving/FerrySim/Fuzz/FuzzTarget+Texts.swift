@@ -101,7 +101,7 @@ extension FuzzTarget {
     throw FuzzFinding("\(written.debugDescription) is read back as another predicate")
   }
 
-  /// Addresses that proxies name. Without a declared proxy, nothing of it counts.
+  /// Addresses named by proxies. Without a declared proxy, nothing of it counts.
   private static let forwarded = FuzzTarget.text(
     "forwarded",
     [
@@ -144,7 +144,7 @@ extension FuzzTarget {
     let limit = 1 << 20
     var kinds: [String] = []
     for coding in ContentCoding.allCases {
-      // Half of the cases: damaged content; the rest: content that comes back.
+      // Half of the cases: damaged content; the rest: content in a round trip.
       if let content = try? coding.decompress(bytes, limit: limit) {
         guard content.count <= limit else { throw FuzzFinding("more than the limit") }
         kinds.append("read")

@@ -1,8 +1,8 @@
 import FerryProtocol
 
-/// A reader of bytes from outside, with samples of its input.
+/// A reader of bytes from outside, with samples of the input.
 struct FuzzTarget: Sendable {
-  /// The name in reports, and the folder of its kept inputs.
+  /// The name in reports, and the folder of the kept inputs.
   let name: String
   /// Folders or files of `Protocol/fixtures` with valid input.
   var fixtures: [String] = []
@@ -15,7 +15,7 @@ struct FuzzTarget: Sendable {
   let read: @Sendable ([UInt8]) throws -> String
 }
 
-/// A property that an input breaks.
+/// A property violated by an input.
 struct FuzzFinding: Error, CustomStringConvertible {
   let description: String
 
@@ -23,8 +23,8 @@ struct FuzzFinding: Error, CustomStringConvertible {
 }
 
 extension FuzzTarget {
-  /// Returns the target of a codec with an encoder. A value that is read and written is read back as
-  /// an equal value with the same bytes.
+  /// Returns the target of a codec with an encoder. A value that is read and written is read back
+  /// as an equal value with the same bytes.
   static func codec<T: Equatable & SendableMetatype>(
     _ name: String, _ fixtures: [String], _ samples: [String] = [],
     decode: @escaping @Sendable ([UInt8]) throws(MalformedMessage) -> T,
@@ -46,7 +46,7 @@ extension FuzzTarget {
     }
   }
 
-  /// Returns the target of a text, such as a header: the result's description is all that counts.
+  /// Returns the target of a text, such as a header: only the result's description counts.
   static func text(
     _ name: String, _ samples: [String], _ read: @escaping @Sendable (String) throws -> String
   ) -> FuzzTarget {
@@ -55,8 +55,7 @@ extension FuzzTarget {
     }
   }
 
-  /// Returns the first words of a reason without names and numbers, so that equal reasons are one
-  /// kind.
+  /// Returns the first words of a reason without names and numbers, so equal reasons are one kind.
   static func kind(_ reason: String) -> String {
     let words = reason.utf8.prefix { $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "'") }
       .split(separator: UInt8(ascii: " ")).prefix(7)

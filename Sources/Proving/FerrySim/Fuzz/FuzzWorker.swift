@@ -4,7 +4,7 @@ import Foundation
 
 /// One process of a run: makes inputs, has them read, and checks the properties.
 struct FuzzWorker {
-  /// Bytes by which reading one input may raise the most memory that the process ever had.
+  /// Bytes by which reading one input may raise the process's memory peak.
   private static let memoryMax = 96 << 20
   /// Inputs of one target from which others are made.
   private static let samplesMax = 600
@@ -22,14 +22,14 @@ struct FuzzWorker {
     var cases = 0
     var read = 0
     var kinds: [String: Int] = [:]
-    /// Kinds that no kept input has.
+    /// Kinds without a kept input.
     var new: [(kind: String, bytes: [UInt8])] = []
   }
 
   /// Reads `cases` inputs. Prints a line for each target at the end.
   ///
   /// - Parameter box: The file for the present input.
-  /// - Throws: ``FuzzFinding`` for a property that does not hold.
+  /// - Throws: ``FuzzFinding`` for a violated property.
   func run(_ cases: Int, box path: String) async throws {
     let box = try FuzzBox(writing: path)
     let scratch = URL(filePath: path).deletingLastPathComponent()
@@ -84,7 +84,7 @@ struct FuzzWorker {
     }
   }
 
-  /// Whether a kind of result is a value, or an answer that is no refusal.
+  /// Returns `true` if a kind of result is a value, or an answer other than a refusal.
   private static func isRead(_ kind: String) -> Bool {
     !["refused", "finding", "4"].contains { kind.hasPrefix($0) }
   }

@@ -1,15 +1,15 @@
 import FerryConformance
 import FerryProtocol
 
-/// The web apps that publishers publish, and the behaviour of their pages.
+/// The web apps of publishers, and the behaviour of their pages.
 ///
-/// Versions share some files, so that a mix of two of them could look whole.
+/// Versions share some files, so a mix of two of them could look whole.
 final class BundleLibrary {
   /// The behaviour of a version's pages.
   enum Behaviour: Sendable {
     /// They work.
     case working
-    /// They never report that they work.
+    /// They never report success.
     case silent
     /// Their script throws an error.
     case throwing
@@ -38,7 +38,7 @@ final class BundleLibrary {
     return value
   }
 
-  /// Returns the manifest of a version; its number is 0, for whichever comes next.
+  /// Returns the manifest of a version; the number is 0, for whichever comes next.
   func manifest(_ id: BundleID, in space: SpaceName) -> MissionManifest {
     if let manifest = manifests[id] { return manifest }
     var random = SeededRandom(seed, "bundle-\(id)")
@@ -67,11 +67,11 @@ final class BundleLibrary {
       path: path, size: Int64(made.count), hash: hash, chunks: chunks.count > 1 ? chunks : [])
   }
 
-  /// Returns the bytes of content that a manifest of here names.
+  /// Returns the bytes of content named by a manifest of this library.
   func bytes(of hash: ContentHash) -> [UInt8] { bytes[hash] ?? [] }
 
-  /// Returns how the pages of a version behave on a device: some versions work nowhere, and some not
-  /// everywhere.
+  /// Returns how the pages of a version behave on a device: some versions work nowhere, and some
+  /// not everywhere.
   func behaviour(of id: BundleID, on device: String) -> Behaviour {
     var random = SeededRandom(seed, "behaviour-\(id)")
     let (isBroken, isBrokenEverywhere) = (random.chance(1, in: 2), random.chance(1, in: 2))

@@ -22,7 +22,7 @@ final class BundlePublisher: @unchecked Sendable {
     queue = PublisherQueue(scheduler) { [unowned self] in await attempt($0) }
   }
 
-  /// Whether everything that was published is in force.
+  /// True if everything published is in force.
   var isIdle: Bool { queue?.isIdle ?? true }
 
   /// Stops when the world ends.
@@ -60,7 +60,7 @@ final class BundlePublisher: @unchecked Sendable {
     let path = "/v1/spaces/\(space(planned.bundle))/bundles/\(id.name)"
     let request = BundleChangeRequest(version: id.version, change: change)
     let status = await admin.send(.post, path, request.encoded()).status
-    // A version that is not published, or was withdrawn, has no rollout.
+    // An unpublished or withdrawn version has no rollout.
     guard [200, 404, 409].contains(status) else { return false }
     trace.record(.bundle, "server", "\(planned.kind.rawValue) \(id) \(planned.share)")
     return true

@@ -2,7 +2,7 @@ import FerryConformance
 import FerryHTTPServer
 import FerryProtocol
 
-/// The state that the devices of a world with bundles share.
+/// The state shared by the devices of a world with bundles.
 // SAFETY: touched on the scheduler's thread only.
 final class BundleSetting: @unchecked Sendable {
   let seed: UInt64
@@ -11,7 +11,7 @@ final class BundleSetting: @unchecked Sendable {
   private var requests = 0
   private let report: ([Violation], String) -> Void
 
-  /// - Parameter report: Called with the violations that oracles found, and the device's name.
+  /// - Parameter report: Called with the oracles' violations, and the device's name.
   init(seed: UInt64, report: @escaping ([Violation], _ actor: String) -> Void) {
     (self.seed, self.report) = (seed, report)
     library = BundleLibrary(seed: seed)
@@ -26,8 +26,8 @@ final class BundleSetting: @unchecked Sendable {
 
   // MARK: Reports to the server
 
-  /// Passes a request to the oracles if it has reports, before the server handles it. Returns a
-  /// function for its answer.
+  /// Passes a request with reports to the oracles, before the server handles it. Returns a function
+  /// for the answer.
   func watch(_ request: HTTPRequest) -> ((HTTPResponse) -> Void)? {
     guard request.segments.last == "bundle-reports",
       let reports = try? BundleReportsRequest(decoding: request.body)

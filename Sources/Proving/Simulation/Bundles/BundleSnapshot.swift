@@ -3,8 +3,8 @@ import FerryProtocol
 import FerrySQLite
 import FerrySimulatedDisk
 
-/// Reads the state of a device's bundles from its disk as it is at this moment. It reads a copy, so
-/// that it never writes to the device's disk.
+/// Reads the state of a device's bundles from the disk as it is at this moment. It reads a copy, so
+/// it never writes to the device's disk.
 enum BundleSnapshot {
   private static let copy = "/look-bundles"
 
@@ -16,7 +16,7 @@ enum BundleSnapshot {
     disk.copyFiles(under: root, to: copy)
     defer { disk.removeFiles(under: copy) }
     let states = try open("bundles.db", on: disk)
-    // Its process died before the tables were made.
+    // The process died before the tables were made.
     guard try has("bundles", states), try has("outcomes", states) else { return [] }
     var bundles = try states.rows("SELECT name, active, confirmed FROM bundles ORDER BY name") {
       row -> BundleEvidence in
@@ -46,7 +46,8 @@ enum BundleSnapshot {
     return bundles
   }
 
-  /// Returns the files of the complete version in use of a mission, by path; `nil` if there is none.
+  /// Returns the files of the complete version in use of a mission, by path; `nil` if there is
+  /// none.
   private static func files(
     of id: BundleID, _ disk: SimulatedDisk, device: String, root: String
   ) throws -> [String: ContentHash]? {

@@ -4,8 +4,8 @@ import FerryMissions
 import FerryProtocol
 import FerrySyncClient
 
-/// The part of a device's process that shows bundles: the product's states of bundles, and a shell
-/// for each bundle that the user has opened.
+/// The part of a device's process for bundles: the product's states of bundles, and a shell for
+/// each bundle opened by the user.
 // SAFETY: touched on the scheduler's thread only.
 final class DeviceBundles: @unchecked Sendable {
   private let device: SimulatedDevice
@@ -25,7 +25,7 @@ final class DeviceBundles: @unchecked Sendable {
     (self.replica, self.seed) = (replica, seed)
   }
 
-  /// Ends its effects: it changes nothing from now on.
+  /// Ends all effects: it changes nothing from now on.
   func die() {
     isAlive = false
     for shell in shells.values { shell.die() }
@@ -33,7 +33,7 @@ final class DeviceBundles: @unchecked Sendable {
     bundles = nil
   }
 
-  /// Opens the states, and the shells that the user has opened.
+  /// Opens the states, and the shells opened by the user.
   func run(_ manager: MissionManager) async {
     var random = SeededRandom(seed, "bundle-restarts")
     while isAlive, bundles == nil {
@@ -93,7 +93,7 @@ final class DeviceBundles: @unchecked Sendable {
 }
 
 extension SimulatedDevice {
-  /// The version of its shell.
+  /// The version of the device's shell.
   var shell: BundleVersion { BundleLibrary.shell(of: name, seed: setting.bundles?.seed ?? 0) }
 
   /// Performs the user's action on a bundle. An opened shell is opened again by each process.

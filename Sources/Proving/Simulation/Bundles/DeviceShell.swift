@@ -3,8 +3,8 @@ import FerryMissions
 import FerryProtocol
 import FerryShell
 
-/// A shell on a device that shows one bundle, as `ferry shell --sync` does: it updates the bundle,
-/// loads its page again and again, and follows what the pages report.
+/// A shell on a device for one bundle, as `ferry shell --sync` is. It updates the bundle, loads its
+/// page again and again, and handles the reports of the pages.
 // SAFETY: touched on the scheduler's thread only.
 final class DeviceShell: @unchecked Sendable {
   private let name: BundleName
@@ -37,7 +37,7 @@ final class DeviceShell: @unchecked Sendable {
     follower = PageFollower(source, surroundings, log: { source.log($0) }, reload: { _ in })
   }
 
-  /// Ends its effects: it changes nothing from now on.
+  /// Ends all effects: it changes nothing from now on.
   func die() {
     isAlive = false
     source.die()
@@ -80,7 +80,7 @@ final class DeviceShell: @unchecked Sendable {
     look()
   }
 
-  /// Fetches the version that the user names, and puts it in use.
+  /// Fetches the version named by the user, and puts it in use.
   func activate(_ version: BundleVersion) {
     let id = BundleID(name, version)
     shared.scheduler.task { [self] in
@@ -101,7 +101,7 @@ final class DeviceShell: @unchecked Sendable {
 
   // MARK: Pages
 
-  /// Lets the next page break, although its version may have worked before.
+  /// Makes the next page break, although the version may have worked before.
   func breakNextPage() { isNextPageBroken = true }
 
   /// Loads the page, as a shell does, and leaves it after a while.
@@ -183,7 +183,7 @@ final class DeviceShell: @unchecked Sendable {
     }
   }
 
-  /// Leaves a page. A user waits for a page that shows nothing, but not always.
+  /// Leaves a page. A user waits for an empty page, but not always.
   private func leave(_ page: Int, soon isSoon: Bool) async {
     if isSoon || random.chance(1, in: 4) {
       await pause(200, 3_000)

@@ -1,11 +1,13 @@
 import FerryConformance
 
-/// A planned action of a publisher or a user on a bundle, known from the seed before the run starts.
+/// A planned action of a publisher or a user on a bundle, known from the seed before the run
+/// starts.
 package struct PlannedBundle: Sendable, Equatable {
   package enum Kind: String, Sendable, CaseIterable {
     // The publisher.
     case publish, promote, withdraw
-    // A device's user: opens the shell, names a version, or sees a page of the version in use break.
+    // A device's user: opens the shell, names a version, or sees a page of the version in use
+    // break.
     case open, name, damage
   }
 

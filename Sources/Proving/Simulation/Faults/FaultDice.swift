@@ -1,16 +1,16 @@
 import FerryConformance
 
-/// A fault that can happen by chance, at each step.
+/// A fault by chance, at each step.
 package enum ChanceFault: String, Sendable, CaseIterable {
   // A message on the network.
   case drop, duplicate, corrupt, stall, slow, reset
   // A step in the storage.
   case diskFull, syncFailure, diskFailure, tornWrite
-  // A process, at a step of its network or storage.
+  // A process, at a step of the network or storage.
   case crash
 }
 
-/// One fault that happened by chance: the `count`th roll for `kind` at `site`.
+/// One fault by chance: the `count`th roll for `kind` at `site`.
 package struct FaultName: Hashable, Sendable, CustomStringConvertible {
   package let kind: ChanceFault
   package let site: String
@@ -25,19 +25,19 @@ package struct FaultName: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Decides the faults by the seed. Each kind at each site has a stream of its own, so that leaving
-/// one fault out changes no other. So a failing run can be shrunk.
+/// Decides the faults by the seed. Each kind at each site has a separate stream, so leaving one
+/// fault out changes no other. So a failing run can be shrunk.
 // SAFETY: touched on the scheduler's thread only.
 package final class FaultDice: @unchecked Sendable {
   /// Faults per million rolls, by the kinds' places.
   private let ratios: [Int]
   private let seed: UInt64
-  /// The only faults that may happen, while a run is being shrunk.
+  /// The only permitted faults, while a run is being shrunk.
   private let allowed: Set<FaultName>?
   private var sites: [String: Site] = [:]
-  /// Those that happened, in order.
+  /// The faults so far, in order.
   package private(set) var happened: [FaultName] = []
-  /// Whether any fault may happen.
+  /// True if any fault may happen.
   package var isActive = true
 
   /// A place of faults.
@@ -70,7 +70,7 @@ package final class FaultDice: @unchecked Sendable {
     return try body()
   }
 
-  /// Returns the site of this name; callers that roll there often keep it.
+  /// Returns the site of this name; callers with many rolls there keep it.
   package func site(_ name: String) -> Site {
     if let site = sites[name] { return site }
     let site = Site(seed, name)

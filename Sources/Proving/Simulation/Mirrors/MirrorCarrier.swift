@@ -4,8 +4,8 @@ import FerryPersistence
 import FerrySQLite
 import FerrySyncClient
 
-/// Carries the rows of a mirror in a device's process, and passes the operations of programs' writes to the
-/// oracles.
+/// Carries the rows of a mirror in a device's process, and passes the operations of programs'
+/// writes to the oracles.
 // SAFETY: touched on the scheduler's thread only.
 final class MirrorCarrier: @unchecked Sendable {
   private unowned let process: DeviceProcess
@@ -14,8 +14,8 @@ final class MirrorCarrier: @unchecked Sendable {
   private let processor: Processor
   /// `nil` before the first round.
   private var rounds: MirrorRounds?
-  /// The newest operation of a transaction that took programs' writes, and all of its operations, until the
-  /// oracles know them.
+  /// The newest operation of a transaction with programs' writes, and all operations of it, until
+  /// the oracles know them.
   private var taken: (last: Int64, operations: [LocalOperation])?
 
   private var device: SimulatedDevice { process.device }
@@ -27,7 +27,7 @@ final class MirrorCarrier: @unchecked Sendable {
     ) { [weak process] in process?.isAlive ?? false }
   }
 
-  /// Carries all rows that there are, both ways.
+  /// Carries all present rows, both ways.
   func carry() async throws {
     defer { reportWritten() }
     try await currentRounds().runOnce()
@@ -67,7 +67,8 @@ final class MirrorCarrier: @unchecked Sendable {
     taken = operations.isEmpty ? nil : (try RecordedOperations.lastSequence(ledger), operations)
   }
 
-  /// Passes the operations of the last such transaction to the oracles, as long as the process lives.
+  /// Passes the operations of the last such transaction to the oracles, as long as the process
+  /// lives.
   func reportWritten() {
     if process.isAlive { reportLast() }
   }

@@ -6,19 +6,20 @@ import FerryProtocol
 import FerrySQLite
 import FerrySyncClient
 
-/// A mirror: a device whose rows are in tables of a real PostgreSQL as well, where a program writes to them.
-/// Virtual time stops while PostgreSQL works.
+/// A mirror: a device whose rows are in tables of a real PostgreSQL as well, where a program writes
+/// to them. Virtual time stops while PostgreSQL works.
 ///
-/// The device's process carries the rows with the product's rounds. The program goes on while that process is
-/// down. Connections break before a step and after its commit, and the process dies there.
+/// The device's process carries the rows with the product's rounds. The program goes on while this
+/// process is down. Connections break before a step and after its commit, and the process dies
+/// there.
 ///
-/// A mirror that adopts begins with a company's tables, to which programs write before there is a mirror.
+/// An adopting mirror begins with a company's tables, with programs' writes from before the mirror.
 // SAFETY: touched on the scheduler's thread only.
 final class SimulatedMirror: @unchecked Sendable {
   let name: String
   /// The settings; those of adopted tables come with the adoption.
   private var configuration: MirrorConfiguration
-  /// Whether the tables are a company's.
+  /// True if the tables are a company's.
   private let adopts: Bool
   private let scheduler: Scheduler
   private let trace: Trace
@@ -50,12 +51,12 @@ final class SimulatedMirror: @unchecked Sendable {
 
   // MARK: Carrying
 
-  /// Returns the rounds of a process that has pulled the space's schema.
+  /// Returns the rounds of a process with the space's schema.
   ///
   /// - Parameters:
   ///   - processor: does the process's work, as long as it lives.
   ///   - observe: shows the device's file to the oracles.
-  ///   - taking: runs a transaction that takes a program's writes.
+  ///   - taking: runs a transaction with a program's writes.
   func rounds(
     of replica: Replica, processor: Processor,
     openFile: @escaping @Sendable () throws -> SQLiteConnection,
@@ -76,7 +77,7 @@ final class SimulatedMirror: @unchecked Sendable {
       configuration, ledger, replica: replica, pool: pool,
       log: { [self] event, detail in
         log(event, detail)
-        // Then it discards the inserts that the server has refused.
+        // Then it discards the inserts refused by the server.
         if event == "applied" { observe() }
       }, openFile: openFile)
     sides.taking = taking
@@ -120,7 +121,7 @@ final class SimulatedMirror: @unchecked Sendable {
     tables = Workload.mirroredTables.map { Name($0) }
   }
 
-  /// Notes operations of programs' writes that the replica has.
+  /// Records operations of programs' writes in the replica.
   func took(_ operations: [LocalOperation]) { taken.formUnion(operations.map(\.key)) }
 
   private func log(_ event: String, _ detail: String) {
@@ -219,7 +220,7 @@ final class SimulatedMirror: @unchecked Sendable {
 
   // MARK: Looking
 
-  /// Returns the work that has not drained; `nil` if there is none.
+  /// Returns the work left to drain; `nil` if there is none.
   func left(in file: SQLiteConnection?) -> String? {
     guard let plan, let connection = try? connected(), let file else {
       return "it has no tables yet"
@@ -254,7 +255,7 @@ final class SimulatedMirror: @unchecked Sendable {
     return evidence
   }
 
-  /// Counts the mirror's entries in a table `t` of its ledger.
+  /// Counts the mirror's entries in a table `t` of the ledger.
   private func count(
     _ table: String, where condition: String = "true", _ connection: PostgresConnection
   ) throws -> Int64 {
@@ -267,7 +268,7 @@ final class SimulatedMirror: @unchecked Sendable {
     ).first?.int8(0) ?? 0
   }
 
-  /// Returns the records that the mirror lists in a table of its ledger.
+  /// Returns the records listed by the mirror in a table of the ledger.
   private func listed(
     _ table: String, _ connection: PostgresConnection
   ) throws -> Set<RecordKey> {
@@ -319,7 +320,7 @@ final class SimulatedMirror: @unchecked Sendable {
   }
 }
 
-/// A process's connections to its mirror's database.
+/// A process's connections to the mirror's database.
 private struct SimulatedConnections: MirrorConnections {
   let mirror: SimulatedMirror
   let processor: Processor

@@ -9,7 +9,7 @@ final class BlobConnection: @unchecked Sendable {
   /// Counts the arriving bytes.
   struct Observer {
     let came: (Int) -> Void
-    /// It ended before its end, or a part of it is wrong.
+    /// It ended too early, or a part of it is wrong.
     let broke: () -> Void
   }
 
@@ -62,7 +62,7 @@ final class BlobConnection: @unchecked Sendable {
     }
   }
 
-  /// Sends the next part on its way.
+  /// Sends the next part.
   private func send(_ pending: PendingExchange<[UInt8]?>) {
     let (dice, trace) = (network.dice, network.trace)
     if dice.roll(.drop, at: site) || dice.roll(.stall, at: site) {
@@ -93,7 +93,7 @@ final class BlobConnection: @unchecked Sendable {
       network.trace.record(.dropped, "server", peer: link.device, "content breaks off")
       return pending.finish(.failure(TransportError(.interrupted, "connection reset")))
     }
-    // No bytes arrive over a link that is cut, and neither side is notified.
+    // No bytes arrive over a cut link, and neither side is notified.
     guard !link.isCut(.down) else { return }
     if network.dice.roll(.crash, at: link.device) { return network.onCrash(link.device) }
     pending.finish(.success(isCut ? nil : part))
@@ -143,7 +143,7 @@ extension SimulatedNetwork {
 }
 
 extension HTTPResponse.Body {
-  /// All of it; `nil` of a stream, and of a file that cannot be read.
+  /// All of it; `nil` of a stream, and of an unreadable file.
   fileprivate var wholeBytes: [UInt8]? {
     let content: SegmentedContent
     switch self {

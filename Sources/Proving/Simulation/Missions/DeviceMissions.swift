@@ -6,8 +6,8 @@ import FerryProtocol
 import FerrySQLite
 import FerrySyncClient
 
-/// The part of a device's process that keeps missions: the product's manager with its store,
-/// queue and transfers, on the device's disk and link.
+/// The part of a device's process for missions: the product's manager with its store, queue and
+/// transfers, on the device's disk and link.
 // SAFETY: touched on the scheduler's thread only.
 final class DeviceMissions: @unchecked Sendable {
   private let device: SimulatedDevice
@@ -23,7 +23,7 @@ final class DeviceMissions: @unchecked Sendable {
   private var isOutdated = false
   /// The missions that differ from the user's requests; `nil` before a check.
   private(set) var left: [String]?
-  /// The product's reasons for requested missions that are not on the device.
+  /// The product's reasons for missing requested missions on the device.
   private(set) var reasons: [MissionID: String] = [:]
 
   init(
@@ -34,7 +34,7 @@ final class DeviceMissions: @unchecked Sendable {
     (self.replica, self.seed) = (replica, seed)
   }
 
-  /// Ends its effects: it changes nothing from now on.
+  /// Ends all effects: it changes nothing from now on.
   func die() {
     isAlive = false
     bundles?.die()
@@ -69,7 +69,7 @@ final class DeviceMissions: @unchecked Sendable {
       }
     }
     if let manager { showBundles(manager) }
-    // An application that updates the missions that its user wants.
+    // An application that updates the user's missions.
     while isAlive, let manager {
       try? await shared.scheduler.sleep(.milliseconds(2_000 + random.below(6_000)))
       if isAlive { _ = await ask(manager) }
@@ -218,7 +218,7 @@ final class DeviceMissions: @unchecked Sendable {
 
   // MARK: The end
 
-  /// Requests missing missions that its user wants again, and notes those that are still missing.
+  /// Requests missing missions of the user again, and records those that are still missing.
   func requestMissing() {
     guard let manager, !isSettling else { return }
     isSettling = true
@@ -236,8 +236,8 @@ final class DeviceMissions: @unchecked Sendable {
     left = nil
   }
 
-  /// Requests the newest versions of wanted missions. Returns those that are not on the device, and
-  /// the reasons why some never will be.
+  /// Requests the newest versions of wanted missions. Returns the missing ones, and the reasons why
+  /// some never will be there.
   private func ask(
     _ manager: MissionManager
   ) async -> (left: [String], reasons: [MissionID: String]) {
@@ -247,8 +247,8 @@ final class DeviceMissions: @unchecked Sendable {
       let statuses = try await manager.list()
       for status in statuses where device.wanted.contains(status.id) {
         guard let published = status.publishedVersion else { continue }
-        // A mission that waits for a paused one continues with it: a request for the one is a
-        // request for both.
+        // A mission behind a paused one continues with it: a request for the one is a request for
+        // both.
         let isWaiting = status.reason?.kind == .waiting
         let isUnderWay =
           status.state == .downloading || status.state == .ready && !isWaiting
@@ -258,7 +258,7 @@ final class DeviceMissions: @unchecked Sendable {
           let why = status.reason.map { " (\($0.kind.rawValue): \($0))" } ?? ""
           left.append("\(status.id) is \(status.state?.rawValue ?? "not here")\(why)")
         } catch  where error.kind == .dependency {
-          // The mission that comes first is not published any more.
+          // The mission before it is not published any more.
           reasons[status.id] = error.description
         } catch {
           left.append("\(status.id): \(error.kind.rawValue): \(error)")

@@ -2,10 +2,10 @@ import FerryConformance
 import FerryCryptography
 import FerryProtocol
 
-/// The content that publishers publish.
+/// The content of publishers.
 ///
-/// Missions are made of a few contents that are used again and again. Some of them have a change in
-/// one place, so that versions and missions share files and parts of files.
+/// Missions are made of a few contents in repeated use. Some of them have a change in one place, so
+/// versions and missions share files and parts of files.
 final class MissionLibrary {
   /// Bytes of a file: none, some, and those around the ends of chunks.
   private static let sizes = [0, 900, 65_536, 65_537, 150_000, 260_000, 400_000, 400_000]
@@ -26,7 +26,7 @@ final class MissionLibrary {
     return id
   }
 
-  /// Returns the manifest that a publication is about; its version is 0, for whichever comes next.
+  /// Returns the manifest of a publication; the version is 0, for whichever comes next.
   func manifest(_ planned: PlannedMission, in space: SpaceName, spaces: Int) -> MissionManifest {
     var random = SeededRandom(planned.seed, "manifest")
     var manifest = MissionManifest(
@@ -46,7 +46,7 @@ final class MissionLibrary {
     return manifest
   }
 
-  /// Returns the bytes of content that a manifest of here names.
+  /// Returns the bytes of content named by a manifest of this library.
   func bytes(of hash: ContentHash) -> [UInt8] { bytes[hash] ?? [] }
 
   private func item(_ content: Int, change: Int) -> MissionItem {

@@ -1,7 +1,8 @@
 import FerryConformance
 import FerryProtocol
 
-/// A publisher of missions: sends their content and then the mission itself to the server's process.
+/// A publisher of missions: sends their content and then the mission itself to the server's
+/// process.
 // SAFETY: touched on the scheduler's thread only.
 final class MissionPublisher: @unchecked Sendable {
   private let trace: Trace
@@ -20,7 +21,7 @@ final class MissionPublisher: @unchecked Sendable {
     queue = PublisherQueue(scheduler) { [unowned self] in await attempt($0) }
   }
 
-  /// Whether everything that was published is in force.
+  /// True if everything published is in force.
   var isIdle: Bool { queue?.isIdle ?? true }
 
   /// Stops when the world ends.

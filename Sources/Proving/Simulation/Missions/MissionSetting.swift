@@ -2,7 +2,7 @@ import FerryConformance
 import FerryMissions
 import FerryProtocol
 
-/// The state that the devices of a world with missions share.
+/// The state shared by the devices of a world with missions.
 // SAFETY: touched on the scheduler's thread only.
 final class MissionSetting: @unchecked Sendable {
   let library: MissionLibrary
@@ -11,7 +11,7 @@ final class MissionSetting: @unchecked Sendable {
   private var bench: MissionBench
   private let report: ([Violation], String) -> Void
 
-  /// - Parameter report: Called with the violations that oracles found, and the device's name.
+  /// - Parameter report: Called with the oracles' violations, and the device's name.
   init(
     seed: UInt64, missions: Int, report: @escaping ([Violation], _ actor: String) -> Void
   ) {

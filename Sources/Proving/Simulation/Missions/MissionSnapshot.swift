@@ -3,7 +3,7 @@ import FerryProtocol
 import FerrySQLite
 import FerrySimulatedDisk
 
-/// Reads a device's mission data from its disk as it is at this moment. It reads a copy, so that it
+/// Reads a device's mission data from the disk as it is at this moment. It reads a copy, so it
 /// never writes to the device's disk.
 enum MissionSnapshot {
   private static let folders: Set<Substring> = ["objects", "partial", "bundles", "locks"]
@@ -44,7 +44,7 @@ enum MissionSnapshot {
     MissionLibrary.hash(stored.bytes(of: path) ?? [])
   }
 
-  /// Returns the device's name of each version, which is mostly its number.
+  /// Returns the device's name of each version, which is mostly the version's number.
   private static func readRows(
     _ disk: SimulatedDisk, _ root: String, _ evidence: inout MissionEvidence
   ) throws -> [Int64] {
@@ -57,7 +57,7 @@ enum MissionSnapshot {
     let tables = try connection.first(
       "SELECT count(*) FROM sqlite_schema WHERE name IN ('missions', 'files')"
     ) { $0.int64(0) }
-    // Its process died before the tables were made.
+    // The process died before the tables were made.
     guard tables == 2 else { return [] }
     var names: [Int64] = []
     evidence.versions = try connection.rows(

@@ -19,7 +19,7 @@ package struct PlannedMission: Sendable, Equatable {
   package var mission: Int
   /// The device's place among the devices; not used for the publisher's actions.
   package var device: Int
-  /// The seed of its choices.
+  /// The seed of the mission's choices.
   package var seed: UInt64
 
   package var isPublishers: Bool { kind == .publish || kind == .retract }
@@ -71,6 +71,6 @@ package struct PlannedMission: Sendable, Equatable {
 }
 
 extension WorldOptions {
-  /// Returns the place of the space that a mission belongs to.
+  /// Returns the place of a mission's space.
   func space(ofMission mission: Int) -> Int { mission % min(spaces, devices) }
 }

@@ -13,7 +13,7 @@ final class PublisherQueue<Planned: Sendable>: @unchecked Sendable {
     (self.scheduler, self.attempt) = (scheduler, attempt)
   }
 
-  /// Whether everything that was published is in force.
+  /// True if everything published is in force.
   var isIdle: Bool { waiting.isEmpty }
 
   /// Stops when the world ends.

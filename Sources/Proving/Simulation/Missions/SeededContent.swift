@@ -1,6 +1,6 @@
 import FerryConformance
 
-/// Content that a seed decides.
+/// Content decided by a seed.
 enum SeededContent {
   /// Returns `count` bytes of a stream.
   static func bytes(_ random: SeededRandom, count: Int) -> [UInt8] {

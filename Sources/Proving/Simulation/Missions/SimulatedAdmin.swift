@@ -9,7 +9,7 @@ struct SimulatedAdmin: @unchecked Sendable {
   private let trace: Trace
   private let kind: TraceEvent.Kind
 
-  /// - Parameter kind: The kind of the events that name refused requests.
+  /// - Parameter kind: The kind of the events for refused requests.
   init(_ server: SimulatedServer, _ trace: Trace, _ kind: TraceEvent.Kind) {
     (self.server, self.trace, self.kind) = (server, trace, kind)
   }
@@ -28,7 +28,7 @@ struct SimulatedAdmin: @unchecked Sendable {
     return (response.status, answer)
   }
 
-  /// Sends the content that a manifest names. Returns whether the server has all of it.
+  /// Sends the content named by a manifest. Returns `true` if the server has all of it.
   func upload(_ manifest: MissionManifest, content: (ContentHash) -> [UInt8]) async -> Bool {
     for hash in Set(manifest.items.map(\.hash)).sorted() {
       let path = "/v1/spaces/\(manifest.space)/blobs/\(hash)"

@@ -3,17 +3,17 @@ import FerryProtocol
 import FerrySimulatedDisk
 import Foundation
 
-/// A process's calls on the files of its machine, as ``SystemFileCalls`` are in the product. They
-/// fail once the process is dead.
+/// A process's calls on the files of the machine, as ``SystemFileCalls`` are in the product. They
+/// fail after the death of the process.
 // SAFETY: touched on the scheduler's thread only.
 package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
-  /// Free bytes that a machine reports.
+  /// Free bytes reported by a machine.
   private static let freeBytes: UInt = 1 << 30
 
   private let folders: SimulatedFolders
   private let planted: PlantedFault?
   private let isAlive: () -> Bool
-  /// Learns the name of each file that is about to be removed from a folder.
+  /// Called with the name of each file right before the removal from a folder.
   private let isRemoving: (String) -> Void
 
   package init(
@@ -78,7 +78,7 @@ package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
     let isFolder = flags & AT_REMOVEDIR != 0
     if isAlive(), !isFolder { isRemoving(name) }
     return perform { () throws(SimulatedFolders.Failure) in
-      // An object's name is its hash, and an item's is not.
+      // An object is named by its hash, and an item is not.
       if planted == .sharedContentRemoved, !isFolder, ContentHash(name) == nil {
         try removeObject(of: name, in: folder)
       }

@@ -1,8 +1,8 @@
 import FerryHTTPServer
 import FerryNetworking
 
-/// A stream of events on its way to a device. It has the connection on which the server's side is
-/// suspended, and the body that the device reads.
+/// A stream of events on its way to a device. It has the connection with the suspended server side,
+/// and the body for the device.
 // SAFETY: touched on the scheduler's thread only.
 final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
   private let stream: HTTPStream
@@ -12,7 +12,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
   private let silence: Duration
   private var waiting: [[UInt8]] = []
   private var reader: PendingExchange<[UInt8]?>?
-  /// How it ended for the device.
+  /// The end for the device.
   private var end: Result<[UInt8]?, TransportError>?
   /// The connection stays and no bytes come any more.
   private var isHalfOpen = false
@@ -30,7 +30,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
     pump()
   }
 
-  /// The body that the device reads.
+  /// The body for the device to read.
   var body: TransportBody {
     TransportBody(
       next: { [self] () async throws(TransportError) in try await next() },
@@ -61,7 +61,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
 
   func isPeerGone() -> Bool { isLeft }
 
-  /// Sends the bytes that the server has written on their way.
+  /// Sends the bytes written by the server.
   private func pump() {
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while true {

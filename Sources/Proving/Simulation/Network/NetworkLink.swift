@@ -9,7 +9,7 @@ package final class NetworkLink: @unchecked Sendable {
   }
 
   package let device: String
-  /// Partitions that cut each direction now; they may overlap.
+  /// Partitions of each direction now; they may overlap.
   private var cuts: [Direction: Int] = [:]
   private var random: SeededRandom
   private let delayMin: Int64
@@ -34,8 +34,8 @@ package final class NetworkLink: @unchecked Sendable {
   /// Repairs every cut.
   package func mendAll() { cuts = [:] }
 
-  /// Returns the time that the next message takes, microseconds: mostly short, now and then long,
-  /// so that messages overtake each other.
+  /// Returns the time of the next message, microseconds: mostly short, now and then long, so
+  /// messages overtake each other.
   package func delay() -> Int64 {
     let span = Int(max(1, delayMax - delayMin))
     let isLong = random.chance(1, in: 5)

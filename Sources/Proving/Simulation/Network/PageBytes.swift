@@ -3,7 +3,7 @@ import FerryProtocol
 extension [UInt8] {
   private static let changesKey: StaticString = ",\"changes\":["
 
-  /// Returns the page with another head, and with its own notices and changes.
+  /// Returns the page with another head, and with the same notices and changes.
   func replacingHead(_ head: PageHead) -> [UInt8] {
     var json = JSONWriter(capacity: count + 64)
     json.beginPage(head)

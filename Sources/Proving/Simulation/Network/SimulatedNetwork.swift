@@ -13,7 +13,7 @@ package final class SimulatedNetwork: @unchecked Sendable {
   /// Called with the name of the actor whose process dies at a step.
   package var onCrash: (String) -> Void = { _ in }
   private var messages = 0
-  /// Requests that devices have made, by device.
+  /// Requests so far, by device.
   private var requests: [String: Int] = [:]
 
   package init(
@@ -57,12 +57,12 @@ package final class SimulatedNetwork: @unchecked Sendable {
     let copies = dice.roll(.duplicate, at: link.device + "/up") ? 2 : 1
     for copy in 0..<copies {
       if copy > 0 { trace.record(.duplicated, link.device, peer: "server", message: message) }
-      // No packet before it holds a report in its place: the second copy overtakes later ones rarely
-      // unless it is late.
+      // No packet before it holds a report in its place: the second copy overtakes later ones
+      // rarely unless it is late.
       let lag = copy > 0 && label == "bundle-reports" ? link.longDelay() : 0
       scheduler.after(link.delay() + lag) { [self] in
         arrive(request, over: link, message: message, failed: failed) { response, generation in
-          // A device receives one response only: that to the first copy.
+          // A device receives one response only: the one to the first copy.
           if copy == 0 { arrived(response, generation, message) }
         }
       }
@@ -97,12 +97,12 @@ package final class SimulatedNetwork: @unchecked Sendable {
     }
   }
 
-  /// Returns whether a response that was made by process `generation` can leave it.
+  /// Returns `true` if a response of process `generation` can leave it.
   func isListening(_ generation: Int) -> Bool { server.generation == generation }
 }
 
 extension HTTPRequest {
-  /// Creates the request as the HTTP layer passes it on; `nil` if its address is none.
+  /// Creates the request as the HTTP layer passes it on; `nil` for an invalid address.
   init?(_ request: TransportRequest, from device: String) {
     let parts = request.url.utf8.split(
       separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false

@@ -6,7 +6,7 @@ import FerryNetworking
 package final class SimulatedTransport: Transport {
   private let network: SimulatedNetwork
   private let link: NetworkLink
-  /// Returns the observer of the content that comes from an address.
+  /// Returns the observer of the content from an address.
   private let observer: (@Sendable (String) -> BlobConnection.Observer?)?
 
   package convenience init(_ network: SimulatedNetwork, link: NetworkLink) {
@@ -128,7 +128,7 @@ extension SimulatedNetwork {
   }
 }
 
-/// One exchange that a task waits for; the first result counts.
+/// One exchange with a waiting task; the first result counts.
 // SAFETY: touched on the scheduler's thread only; tasks are cancelled there too.
 final class PendingExchange<Value: Sendable>: @unchecked Sendable {
   typealias Outcome = Result<Value, TransportError>

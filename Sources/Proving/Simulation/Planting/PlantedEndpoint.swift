@@ -15,9 +15,9 @@ final class PlantedEndpoint: ServerEndpoint, @unchecked Sendable {
   private let limits: Limits
   /// The process whose store has the fault's triggers.
   private var planted: Int?
-  /// Operations that the server has not taken yet, by space.
+  /// Operations not yet taken by the server, by space.
   private var coming: [String: Int64] = [:]
-  /// The last confirmed operation of each device, by its link.
+  /// The last confirmed operation of each device, by link.
   private var tails: [String: OperationID] = [:]
 
   init(
@@ -197,7 +197,7 @@ final class PlantedEndpoint: ServerEndpoint, @unchecked Sendable {
     if fault == .expiredCursorServed, case .bytes(let body) = response.body,
       Problem(decoding: body)?.code == .cursorExpired, let cursor = request.cursor
     {
-      // The page as within a list that began after the horizon.
+      // The page as within a list begun after the horizon.
       var served = request
       let began = Cursor(
         epoch: cursor.epoch, applied: 0, received: cursor.received, anchor: cursor.anchor,
@@ -220,7 +220,7 @@ final class PlantedEndpoint: ServerEndpoint, @unchecked Sendable {
     case .pageAppliedEarly where head.more:
       head.more = false
       head.cursor = Cursor(epoch: cursor.epoch, applied: cursor.received, anchor: cursor.anchor)
-      // A page of a list that ends elsewhere is refused.
+      // A page of a list with another end is refused.
       head.head = cursor.received
     case .headBeforeChanges where !head.more:
       let count = request.space.flatMap { coming[$0] } ?? 0

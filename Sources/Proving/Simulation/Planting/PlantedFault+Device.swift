@@ -1,9 +1,10 @@
 import FerryPersistence
 import FerrySQLite
 
-// Mistakes of a device, as temporary triggers on the connection that its process writes with. Like a
-// user's triggers, they act within Ferry's own statements, and go with the process. Triggers that call
-// Ferry's functions have names of Ferry's: the guard of users' statements permits no others.
+// Mistakes of a device, as temporary triggers on the connection for its process's writes. Like a
+// user's triggers, they act within Ferry's own statements, and go with the process. Triggers with
+// calls of Ferry's functions have names of Ferry's: the guard of users' statements permits no
+// others.
 extension PlantedFault {
   /// Plants the mistake in a device's process.
   ///
@@ -123,8 +124,8 @@ extension PlantedFault {
     END
     """
 
-  /// A pull finds no pending operations: they have a state of their own while it moves the cursor
-  /// and applies its pages.
+  /// A pull finds no pending operations: they have a separate state while it moves the cursor and
+  /// applies pages.
   private static let hiding = [
     """
     CREATE TEMP TRIGGER IF NOT EXISTS planted_begin BEFORE UPDATE OF applied ON main.ferry_replica
@@ -136,8 +137,8 @@ extension PlantedFault {
     """,
   ]
 
-  /// `planted_pull` has one row while a pull applies its pages: it moves the cursor first and the
-  /// clock last. The other statement that sets the cursor sets `replacing` as well.
+  /// `planted_pull` has one row while a pull applies pages: it moves the cursor first and the clock
+  /// last. The other statement with the cursor sets `replacing` as well.
   private static let pullMarks = [
     "CREATE TEMP TABLE IF NOT EXISTS planted_pull(grp INTEGER)",
     """

@@ -1,6 +1,6 @@
-// Mistakes of the server's store, as triggers in its file.
+// Mistakes of the server's store, as triggers in the store's file.
 extension PlantedFault {
-  /// The statements that plant the mistake in the embedded store's file.
+  /// The statements to plant the mistake in the embedded store's file.
   var serverStatements: [String] {
     switch self {
     case .clampedBelowSeen:
@@ -21,7 +21,7 @@ extension PlantedFault {
         """
       ]
     case .effectsNamedAlike:
-      // An effect's identifier is a UUID of version 8, which begins with its batch's time.
+      // An effect's identifier is a UUID of version 8, with the batch's time at the beginning.
       [
         """
         CREATE TABLE IF NOT EXISTS planted_effects(

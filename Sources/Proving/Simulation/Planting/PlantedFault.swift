@@ -1,8 +1,7 @@
-/// Known mistakes that a sync engine can make. A world makes one of them, to prove that the simulator
-/// finds it.
+/// Known mistakes of sync engines. A world makes one of them, to prove that the simulator finds it.
 ///
-/// The product knows nothing of them. Each is planted at a seam: in SQL triggers of the device's file
-/// (``deviceStatements``) or of the server's (``serverStatements``), in requests and answers
+/// The product knows nothing of them. Each is planted at a seam: in SQL triggers of the device's
+/// file (``deviceStatements``) or of the server's (``serverStatements``), in requests and answers
 /// (``PlantedEndpoint``), in a device's transport, or in the files and rows of missions.
 package enum PlantedFault: String, Sendable, CaseIterable {
   /// The head is reported before the changes up to it are committed, as numbers from a sequence
@@ -12,7 +11,7 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case cursorApartFromRows
   /// A receipt confirms everything pending for the records it names, later edits included.
   case acknowledgeByRecord
-  /// Rows are applied with INSERT OR REPLACE, which forgets columns that a change does not name.
+  /// Rows are applied with INSERT OR REPLACE, which forgets columns missing in a change.
   case replaceOnApply
   /// A page is shown as it comes, before the pull list has ended.
   case pageAppliedEarly
@@ -26,61 +25,61 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case dependencyIgnored
   /// A delete is forgotten when the record is inserted again, even by an older insert.
   case tombstoneForgotten
-  /// A write that lost does not make its author pull the present value.
+  /// A lost write does not make the author pull the present value.
   case loserNotNotified
-  /// A pulled value overwrites a user's write that the server has not seen.
+  /// A pulled value overwrites a user's write not seen by the server.
   case pendingNotShielded
   /// The cursor passes over others' changes when the device's own packets are confirmed.
   case cursorOverOthers
-  /// A value that loses against a concurrent one is not recorded.
+  /// A value lost against a concurrent one is not recorded.
   case conflictNotRecorded
   /// Packed operations are packed again with later edits when they are sent again.
   case packetNotFrozen
-  /// Remote changes that are applied are recorded as the user's own.
+  /// Applied remote changes are recorded as the user's own.
   case appliedChangesRecorded
   /// A cursor of a lost history is served from the present one.
   case anchorNotChecked
-  /// Confirmed operations are not kept, so that a server that was restored from a backup does not
-  /// get them again.
+  /// Confirmed operations are not kept, so a server restored from a backup does not get them again.
   case archiveForgotten
-  /// A device that was away for longer than history is kept goes on from its old cursor.
+  /// A device away for longer than history is kept goes on from the old cursor.
   case expiredCursorServed
   /// An increment of a counter is sent as if it were the counter's new value.
   case incrementSentAsValue
-  /// A row is left unchanged if another row still has its unique values, even if that row waits for
-  /// the same reason.
+  /// A row is left unchanged if another row still has the unique values, even if the other row
+  /// waits for the same reason.
   case valuesNotMoved
-  /// A table that was created again, or has a column of another name, counts as recorded.
+  /// A recreated table, or one with a renamed column, counts as recorded.
   case migrationNotNoticed
-  /// Rows do not follow a value that a pull changes.
+  /// Rows do not follow a value changed by a pull.
   case valuesNotFollowed
-  /// A mission is put in use before its content is there.
+  /// A mission is put in use before the content is there.
   case missionInUseEarly
   /// A chunk's bytes are written unchecked, and differ from the checked ones.
   case chunkUnchecked
-  /// A mission is put in use before its content is on the disk.
+  /// A mission is put in use before the content is on the disk.
   case contentNotSynced
-  /// Removing a version removes all of its content, even if other missions have it too.
+  /// Removing a version removes all content of it, even if other missions have it too.
   case sharedContentRemoved
-  /// A device forgets at its next start that a version of a bundle failed.
+  /// A device forgets at the next start that a version of a bundle failed.
   case failureForgotten
-  /// A report about a bundle that arrives late overwrites a later one.
+  /// A late report about a bundle overwrites a later one.
   case reportsUnordered
-  /// A time is clamped by the server's wall clock alone, below times that its author has seen.
+  /// A time is clamped by the server's wall clock alone, below times seen by the author.
   case clampedBelowSeen
-  /// A batch that is applied once more gives its effects the identifiers that they had before.
+  /// A batch applied once more gives the effects their former identifiers.
   case effectsNamedAlike
-  /// Operations that a packet kept separate are merged when they are sent again.
+  /// Operations kept separate by a packet are merged when they are sent again.
   case packetsMergedAgain
-  /// Deletes that go along with parents in one pull count as one transaction of the user's, and the
-  /// orphans that its quarantine leaves are deleted on this device alone.
+  /// Deletes along with parents in one pull count as one transaction of the user's, and the orphans
+  /// left by their quarantine are deleted on this device alone.
   case cascadesTogether
-  /// A delete is refused if its row is larger than one operation.
+  /// A delete is refused if the row is larger than one operation.
   case deletesMeasured
-  /// A pull deletes a parent at its place in the list, before the list has moved the parent's children.
+  /// A pull deletes a parent at its place in the list, before the list has moved the parent's
+  /// children.
   case parentDeletedEarly
-  /// Writes to a table of another replica that is attached are recorded in this one.
+  /// Writes to a table of another, attached replica are recorded in this one.
   case attachedRecorded
-  /// A device does not compare the tail that a page names with the packets that receipts have confirmed.
+  /// A device does not compare the tail in a page with the packets confirmed by receipts.
   case tailNotCompared
 }

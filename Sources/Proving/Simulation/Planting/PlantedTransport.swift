@@ -34,7 +34,7 @@ struct PlantedTransport: Transport {
     try await inner.stream(request)
   }
 
-  /// Returns the end of the chain that receipts have confirmed.
+  /// Returns the end of the chain confirmed by receipts.
   private func confirmedTail(on ledger: SQLiteConnection) throws -> OperationID? {
     try ledger.first(
       """
@@ -44,7 +44,7 @@ struct PlantedTransport: Transport {
     ) { $0.uniqueID(0).map { OperationID($0) } } ?? nil
   }
 
-  /// Saves the cursor of a list before its rows.
+  /// Saves the cursor of a list before the list's rows.
   private func save(_ head: PageHead, on ledger: SQLiteConnection) throws {
     let anchor = head.cursor.anchor
     try ledger.run(
@@ -55,7 +55,7 @@ struct PlantedTransport: Transport {
       anchor?.historyHash, anchor?.timeline?.value)
   }
 
-  /// Records titles that a page changes as the user's own.
+  /// Records titles changed by a page as the user's own.
   private func record(_ page: [UInt8], on ledger: SQLiteConnection) throws {
     var titles: [(record: Name, json: [UInt8])] = []
     _ = try page.withUnsafeBytes { bytes in

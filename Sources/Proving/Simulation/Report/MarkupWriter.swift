@@ -5,7 +5,7 @@ struct MarkupWriter {
   /// Writes markup as it is.
   mutating func write(_ markup: String) { bytes.append(contentsOf: markup.utf8) }
 
-  /// Begins a member of an object, on a line of its own unless it is the first.
+  /// Begins a member of an object, on a separate line unless it is the first.
   mutating func write(key name: String) {
     if bytes.last != UInt8(ascii: "{") { write(",\n") }
     write(json: name)
@@ -32,7 +32,7 @@ struct MarkupWriter {
     bytes.append(UInt8(ascii: "]"))
   }
 
-  /// Writes a JSON string that is also safe inside of a `script` element. It contains no `<`, so it
+  /// Writes a JSON string, safe also inside of a `script` element. It contains no `<`, so it
   /// neither ends the element nor opens a comment, and no U+2028 or U+2029.
   mutating func write(json text: String) {
     bytes.append(UInt8(ascii: "\""))
@@ -51,7 +51,7 @@ struct MarkupWriter {
 }
 
 extension String {
-  /// The text without characters that have a meaning in HTML, in content or a quoted attribute.
+  /// The text without characters with a meaning in HTML, in content or a quoted attribute.
   var escapedForHTML: String {
     var result = ""
     for scalar in unicodeScalars {

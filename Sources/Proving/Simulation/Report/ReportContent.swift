@@ -1,21 +1,21 @@
-/// All that a report page shows of one run.
+/// All data of a report page about one run.
 package struct ReportContent: Sendable {
   package var seed: UInt64
-  /// The command that runs it again.
+  /// The command to run it again.
   package var replayCommand: String
-  /// Names and values of the options that the run had, in the order to show.
+  /// Names and values of the run's options, in the order to show.
   package var options: [(name: String, value: String)]
-  /// The actors in the order of their lanes: devices, then servers. Actors that only the events
-  /// name get lanes below these.
+  /// The actors in the order of their lanes: devices, then servers. Actors found only in events get
+  /// lanes below these.
   package var actors: [String]
   /// In any order; the page sorts them by time and keeps the order of those at one time.
   package var events: [TraceEvent]
   /// The findings of the oracles; empty for a correct run. The text of a violation with a
-  /// `TraceEvent.Kind.violation` event contains that event's detail: this links it to its moment.
+  /// `TraceEvent.Kind.violation` event contains the event's detail: this links it to its moment.
   package var violations: [String]
   /// The figures of the run: operations, packets, exchanges, conflicts.
   package var figures: [(name: String, value: Int)]
-  /// How often each kind of fault was injected.
+  /// The number of injected faults of each kind.
   package var faults: [(name: String, value: Int)]
   /// The run's hash: equal for two runs of one seed.
   package var traceHash: String

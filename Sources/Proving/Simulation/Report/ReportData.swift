@@ -19,7 +19,7 @@ struct ReportData {
     var peer: [Int64] = []
     var message: [Int64] = []
     var detail: [Int64] = []
-    /// A row for each value that lost: its event, and the numbers of five texts.
+    /// A row for each lost value: the event, and the numbers of five texts.
     var lostEvent: [Int64] = []
     var lostText: [Int64] = []
     var lostAsked: [Int64] = []

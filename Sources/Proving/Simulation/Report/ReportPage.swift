@@ -1,7 +1,7 @@
-/// Writes a run as one HTML page that needs nothing else: no server, no network, no library.
+/// Writes a run as one self-contained HTML page: no server, no network, no library.
 ///
-/// The timeline comes first, below the verdict. The summary is plain HTML. The page's own script draws the timeline and the list of events from
-/// the events that the page carries as JSON.
+/// The timeline comes first, below the verdict. The summary is plain HTML. The page's own script
+/// draws the timeline and the list of events from the page's JSON.
 package enum ReportPage {
   /// Returns the page's bytes, UTF-8. The same content gives the same bytes.
   package static func html(_ content: ReportContent) -> [UInt8] {
@@ -21,7 +21,7 @@ package enum ReportPage {
     return page.bytes
   }
 
-  /// The resources that the browser may load: only those of the page itself.
+  /// The resources for the browser to load: only those of the page itself.
   private static let policy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 

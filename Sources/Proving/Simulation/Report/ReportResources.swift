@@ -1,6 +1,6 @@
 /// The script and the style sheet of the report page, from the files in `Page`.
 enum ReportResources {
-  /// The script, in parts that share one scope: each part defines, the last one starts.
+  /// The script, in parts with one scope: each part defines, the last one starts.
   static let script = text([
     PackageResources.kinds_js, PackageResources.model_js, PackageResources.scale_js,
     PackageResources.phases_js, PackageResources.lost_js, PackageResources.view_js,
@@ -9,7 +9,7 @@ enum ReportResources {
     PackageResources.start_js,
   ])
 
-  /// The script that runs first: it shows later errors on the page, and marks the page as broken.
+  /// The first script: it shows later errors on the page, and marks the page as broken.
   static let watch = text([PackageResources.watch_js])
 
   /// The style sheet. Colours are variables, which the script reads too.

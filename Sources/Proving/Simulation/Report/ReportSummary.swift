@@ -1,4 +1,4 @@
-/// The verdict, the command that runs it again, the violations and the figures. Plain HTML.
+/// The verdict, the command to run it again, the violations and the figures. Plain HTML.
 struct ReportSummary {
   let content: ReportContent
   let moments: [ReportData.Moment?]
@@ -40,7 +40,7 @@ struct ReportSummary {
       """
   }
 
-  /// The violations with links to their moments; empty for a run that passed.
+  /// The violations with links to their moments; empty for a passed run.
   var violations: String {
     if passed { return "" }
     let items = zip(content.violations, moments).map { text, moment in
@@ -65,7 +65,7 @@ struct ReportSummary {
     if figures.isEmpty { return "" }
     let longest = max(1, figures.map(\.value).max() ?? 1)
     let items = figures.map { name, value in
-      // Per mille, so that the bytes do not depend on how a fraction prints.
+      // Per mille, so the bytes do not depend on how a fraction prints.
       let share = max(0, value) * 1000 / longest
       let isNone = value <= 0 ? " class=\"none\"" : ""
       return "<div\(isNone)><dt>\(Self.words(name).escapedForHTML)</dt><dd><span class=\"bar\" "

@@ -1,11 +1,11 @@
 import FerryConformance
 
-/// Finds a small part of a failing run that still fails. It leaves out users' actions, planned
+/// Finds a small part of a failing run with the same failure. It leaves out users' actions, planned
 /// faults and faults by chance, as long as the same oracle reports a violation.
 ///
 /// Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002.
 package struct Shrinker {
-  /// One thing that can be left out.
+  /// One thing to leave out.
   private enum Element {
     case action(PlannedAction)
     case fault(PlannedFault)
@@ -18,7 +18,7 @@ package struct Shrinker {
   package struct Outcome: Sendable {
     package var plan: WorldPlan
     package var result: WorldResult
-    /// Worlds that were run to find it.
+    /// Worlds run to find it.
     package var runs: Int
   }
 
@@ -150,7 +150,7 @@ extension PlannedFault.Kind {
     [.serverCrash, .serverPowerLoss, .serverRestore, .nodeClockJump].contains(self)
   }
 
-  /// Whether the fault lasts for a while, or its repair does.
+  /// True if the fault lasts for a while, or the repair does.
   fileprivate var lasts: Bool {
     ![.clockJump, .nodeClockJump, .copy, .upgrade, .migration].contains(self)
   }

@@ -2,7 +2,7 @@ import FerryConformance
 import FerryExecutors
 
 /// A process's executor for blocking work. It does one job after another, and each takes a little
-/// virtual time, so that other work comes between. When the process dies, no more work is done.
+/// virtual time, so other work comes between. When the process dies, no more work is done.
 // SAFETY: touched on the scheduler's thread only.
 package final class Processor: WorkExecutor, @unchecked Sendable {
   /// The process was killed while it had work to do.

@@ -4,15 +4,15 @@ import Synchronization
 
 /// Runs everything of one simulated world on one thread, in virtual time.
 ///
-/// Tasks that prefer this executor run here in the order in which they become ready. If none is
-/// ready, time leaps to the next timer. Nothing depends on the speed of the machine, so that a seed
-/// gives the same run byte for byte.
-// SAFETY: all state but `inbox` is touched only on `thread`, which `enqueue` looks at: jobs that
-// come from elsewhere (a real database's threads) go through the locked inbox.
+/// Tasks with this executor run here in the order in which they become ready. If none is ready,
+/// time leaps to the next timer. Nothing depends on the speed of the machine, so a seed gives the
+/// same run byte for byte.
+// SAFETY: all state but `inbox` is touched only on `thread`, which `enqueue` looks at: jobs from
+// elsewhere (a real database's threads) go through the locked inbox.
 package final class Scheduler: TaskExecutor, SerialExecutor, @unchecked Sendable {
   /// Microseconds of virtual time since the start.
   package private(set) var now: Int64 = 0
-  /// Jobs and timers that ran.
+  /// Jobs and timers run so far.
   package fileprivate(set) var steps = 0
 
   private let thread = pthread_self()
@@ -21,7 +21,7 @@ package final class Scheduler: TaskExecutor, SerialExecutor, @unchecked Sendable
   private var timers = TimerQueue()
   fileprivate let inbox = Mutex<[UnownedJob]>([])
   fileprivate let arrived = DispatchSemaphore(value: 0)
-  /// Whether something outside of virtual time is awaited.
+  /// True if something outside of virtual time is awaited.
   private var isStandingStill = false
 
   package init() {}
@@ -48,7 +48,7 @@ package final class Scheduler: TaskExecutor, SerialExecutor, @unchecked Sendable
     timers.add(at: now + max(0, delay), action)
   }
 
-  /// Cancels a timer: its action is not called any more.
+  /// Cancels a timer: the action is not called any more.
   package func cancel(_ timer: TimerNumber) { timers.cancel(timer) }
 
   /// Waits in virtual time; throws `CancellationError` at once when the task is cancelled.
@@ -118,7 +118,7 @@ package final class Scheduler: TaskExecutor, SerialExecutor, @unchecked Sendable
 }
 
 extension Scheduler {
-  /// Waits for a job from outside, and runs that alone.
+  /// Waits for a job from outside, and runs it alone.
   private func runArrived() {
     arrived.wait()
     let jobs = inbox.withLock { jobs in

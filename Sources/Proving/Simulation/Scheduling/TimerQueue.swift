@@ -31,7 +31,7 @@ struct TimerQueue {
 
   mutating func cancel(_ timer: TimerNumber) { cancelled.insert(timer.value) }
 
-  /// Takes the earliest.
+  /// Removes and returns the earliest.
   mutating func next() -> Entry? {
     while let entry = pop() {
       if cancelled.isEmpty || cancelled.remove(entry.number) == nil { return entry }

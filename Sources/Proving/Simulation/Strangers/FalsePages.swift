@@ -3,13 +3,13 @@ import FerryProtocol
 
 /// Draws the lies of a hostile server about pull lists.
 ///
-/// Each lie can be found by a device: by the page itself, by the next honest page, or since the honest server
-/// rejects the cursor. Two kinds cannot, and are left out: false contents of others' rows, and changes that are
-/// left out under an honest cursor.
+/// Each lie can be found by a device: by the page itself, by the next honest page, or since the
+/// honest server rejects the cursor. Two kinds cannot, and are left out: false contents of others'
+/// rows, and changes left out under an honest cursor.
 struct FalsePages {
   private var random: SeededRandom
   private let manner: HostileServer.Manner
-  /// Pages that devices have received, by device.
+  /// Pages received by devices, by device.
   private var before: [String: [UInt8]] = [:]
 
   init(random: SeededRandom, manner: HostileServer.Manner) {
@@ -71,8 +71,8 @@ struct FalsePages {
     }
   }
 
-  /// Returns a tail of this device that is too old, none, or one of nobody. A server that names dropped packets
-  /// never makes a device take another identifier.
+  /// Returns a tail of this device that is too old, none, or one of nobody. A server with dropped
+  /// packets in the pages never makes a device take another identifier.
   private mutating func tail(_ known: [OperationID]) -> OperationID? {
     switch random.below(3) {
     case 0: return nil
@@ -98,7 +98,7 @@ struct FalsePages {
     return json.finish()
   }
 
-  /// Moves the head and the cursor past the honest head, to an operation that does not exist.
+  /// Moves the head and the cursor past the honest head, to a nonexistent operation.
   private mutating func advance(_ head: inout PageHead, beyond asked: Cursor?, more: Bool) {
     let place = max(head.head, asked?.received ?? 0) + 1 + SequenceNumber(random.below(20))
     head.head = more ? place + 1_000_000 : place
@@ -111,7 +111,7 @@ struct FalsePages {
       anchor: anchor)
   }
 
-  /// Returns a change of a table that oracles leave out, by nobody, at any time.
+  /// Returns a change of a table left out by oracles, by nobody, at any time.
   private mutating func stray(_ head: SequenceNumber) -> Change {
     let times: [UInt64] = [0, 1 << 16, 4_000_000_000_000 << 16, .max >> 1, .max]
     let stamp = Stamp(

@@ -1,10 +1,10 @@
 import FerryConformance
 import FerryProtocol
 
-/// Draws the receipts of a hostile server for packets that it drops, or that it spoils.
+/// Draws the receipts of a hostile server for packets that it drops or spoils.
 struct FalseReceipts {
   private var random: SeededRandom
-  /// Whether it claims to buffer packets.
+  /// True if it claims to buffer packets.
   private let buffers: Bool
 
   init(random: SeededRandom, buffers: Bool) { (self.random, self.buffers) = (random, buffers) }
@@ -13,7 +13,7 @@ struct FalseReceipts {
   ///
   /// - Parameters:
   ///   - head: of the honest server.
-  ///   - known: the last operations of the packets that the device has sent.
+  ///   - known: the last operations of the packets sent by the device.
   mutating func answer(
     for packet: Packet, at head: PageHead, _ known: [OperationID]
   ) -> (PacketAnswer, String) {

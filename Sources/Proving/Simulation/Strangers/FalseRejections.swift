@@ -2,10 +2,10 @@ import FerryConformance
 import FerryHTTPServer
 import FerryProtocol
 
-/// Draws a hostile server's rejections: each status, with a problem document, a web page or nothing, and with
-/// each kind of `Retry-After`.
+/// Draws a hostile server's rejections: each status, with a problem document, a web page or
+/// nothing, and with each kind of `Retry-After`.
 struct FalseRejections {
-  /// The effect that a rejection may have on a device.
+  /// The possible effect of a rejection on a device.
   enum Reach {
     /// The request fails.
     case requests
@@ -19,7 +19,7 @@ struct FalseRejections {
     503, 504, 505, 507, 508, 511, 599,
   ]
 
-  /// Those after which a device neither cuts its packets again nor takes operations out of the queue.
+  /// Those after which a device neither cuts packets again nor takes operations out of the queue.
   private static let harmless = [401, 404, 405, 408, 429, 500, 502, 503, 504]
 
   private var random: SeededRandom
@@ -74,7 +74,7 @@ struct FalseRejections {
 }
 
 extension ProblemCode {
-  /// Whether a device takes operations out of its queue, or another identifier.
+  /// True if a device takes operations out of the queue, or another identifier.
   fileprivate var changesQueue: Bool {
     switch self {
     case .operationRefused, .malformedMessage, .limitExceeded, .storageQuota, .deviceForked,

@@ -3,11 +3,12 @@ import FerryHTTPServer
 import FerryNetworking
 import FerryProtocol
 
-/// A server that lies, between some devices and the honest server, for spans of a world. It drops packets and
-/// confirms them, spoils answers, and rejects without a reason. For the rest it lets the honest server answer.
+/// A server that lies, between some devices and the honest server, for spans of a world. It drops
+/// packets and confirms them, spoils answers, and rejects without a reason. For the rest it passes
+/// the requests to the honest server.
 ///
-/// It adds false rows to strays alone (``FalsePages``): a server may state anything about rows of others, and only
-/// a comparison finds that.
+/// It adds false rows to strays alone (``FalsePages``): a server may state anything about rows of
+/// others, and only a comparison finds such a lie.
 // SAFETY: touched on the scheduler's thread only.
 final class HostileServer: ServerEndpoint, @unchecked Sendable {
   private static let name = "hostile"
@@ -22,13 +23,13 @@ final class HostileServer: ServerEndpoint, @unchecked Sendable {
   private var rejections: FalseRejections
   /// The spans in which a device reaches this server, by device.
   private var spans: [String: Int] = [:]
-  /// The last operations of packets that a device has sent here, by device.
+  /// The last operations of packets sent here by a device, by device.
   private var tails: [String: [OperationID]] = [:]
 
-  /// The lies that a server combines. Those of both manners together would hide work for good
+  /// The lies combined by a server. Those of both manners together would hide work for good
   /// (SIMULATION.md).
   enum Manner {
-    /// Its pages name packets that it has dropped.
+    /// The pages name dropped packets.
     case names
     /// It makes devices take other identifiers.
     case identities
@@ -172,8 +173,8 @@ final class HostileServer: ServerEndpoint, @unchecked Sendable {
 }
 
 extension Packet {
-  /// Whether it has rows that a user sees for ever once they are written: oracles would take a rejection of
-  /// them for a loss.
+  /// True if it has rows that a user sees for ever after they are written: oracles would take a
+  /// rejection of them for a loss.
   fileprivate var hasSteadyRows: Bool {
     operations.contains { $0.key.table == "ledger" || $0.key.table == "beats" }
   }

@@ -7,7 +7,7 @@ struct StrangeOperations {
 
   private var random: SeededRandom
   private let limits: Limits
-  /// Records that it has written.
+  /// Records written so far.
   private var known: [RecordKey] = []
 
   init(random: SeededRandom, limits: Limits) { (self.random, self.limits) = (random, limits) }
@@ -48,7 +48,7 @@ struct StrangeOperations {
 
   private mutating func pick() -> RecordKey { known[random.below(known.count)] }
 
-  /// The place that it claims to have seen: the right one, none, or one that does not exist.
+  /// Returns the claimed place: the right one, none, or a nonexistent one.
   private mutating func base(_ head: SequenceNumber) -> SequenceNumber {
     switch random.below(6) {
     case 0: 0
@@ -68,7 +68,7 @@ struct StrangeOperations {
 
   private mutating func name(_ prefix: String) -> Name { Name(Workload.fresh(prefix, &random)) }
 
-  /// Nodes that refer to each other; nobody has the first one.
+  /// Returns nodes with references to each other; nobody has the first one.
   private mutating func chain(_ count: Int) -> [Draft] {
     let id = name("x")
     var nodes = (1...count).map { index -> Draft in
@@ -106,7 +106,7 @@ struct StrangeOperations {
     )
   }
 
-  /// Writes to a note of the others: any kind, and any value that its columns can have.
+  /// Writes to a note of the others: any kind, and any possible value of the columns.
   private mutating func attack() -> Draft {
     let key = Workload.sharedNote(&random)
     let any = Workload.oddTexts + [.null, .integer(.min), .real(-1e300), .blob([0, 39, 255])]

@@ -3,11 +3,11 @@ import FerryHTTPServer
 import FerryNetworking
 import FerryProtocol
 
-/// A hostile member of a space. Its packets are well-formed, or nearly so, and harm a device that trusts
-/// them. It writes to its own tables, the strays, which oracles leave out. On request it also writes to notes of
-/// the others with any kind, value, time and base: the devices have to agree about those. Then it also sends under
-/// the identifier of an honest device, which a server without tokens accepts: that device takes another one, and
-/// loses nothing.
+/// A hostile member of a space. Its packets are well-formed, or nearly so, and harm a trusting
+/// device. It writes to its own tables, the strays, which oracles leave out. On request it also
+/// writes to notes of the others with any kind, value, time and base: the devices have to agree
+/// about those. Then it also sends under the identifier of an honest device, which a server without
+/// tokens accepts: the honest device takes another one, and loses nothing.
 // SAFETY: touched on the scheduler's thread only.
 final class Stranger: @unchecked Sendable {
   private let name: String
@@ -20,7 +20,7 @@ final class Stranger: @unchecked Sendable {
   private var maker: StrangeOperations
   private var device: DeviceID
   private var isStopped = false
-  /// Whether it writes to tables of the others, and under identifiers of honest devices.
+  /// True if it writes to tables of the others, and under identifiers of honest devices.
   private let attacks: Bool
 
   init(
@@ -64,7 +64,7 @@ final class Stranger: @unchecked Sendable {
     }
     let wall = DeviceClock.start + scheduler.now / 1_000
     let operations = maker.operations(head: head.head, wall: wall, attacks: attacks && mask.isEmpty)
-    // A chain that is broken: the packet waits, or is rejected.
+    // A broken chain: the packet waits, or is rejected.
     let dependency =
       random.chance(1, in: 8)
       ? OperationID(UniqueID(timestamp: .zero, random: random.next())) : head.appliedTail
@@ -84,7 +84,7 @@ final class Stranger: @unchecked Sendable {
     await ask(.get, path).flatMap { try? PageReader.head(of: $0) }
   }
 
-  /// Returns the honest devices that have written the newest changes, in order.
+  /// Returns the honest authors of the newest changes, in order.
   private func authors(_ path: String, _ head: PageHead) async -> [DeviceID] {
     let cursor = Cursor(epoch: head.epoch, applied: max(0, head.head - 20))
     guard let page = await ask(.get, "\(path)/changes?limit=20&cursor=\(cursor)") else { return [] }
@@ -99,7 +99,7 @@ final class Stranger: @unchecked Sendable {
     return found.filter { !Workload.isStrange($0) }.sorted()
   }
 
-  /// Changes a byte, unless that names a table of the others.
+  /// Changes a byte, unless it names a table of the others.
   private func damage(_ body: inout [UInt8]) {
     guard !body.isEmpty else { return }
     var damaged = body

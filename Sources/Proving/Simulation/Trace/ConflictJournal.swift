@@ -28,16 +28,16 @@ final class ConflictJournal: @unchecked Sendable {
   private var noticed: [(event: Int, conflict: Kept)] = []
   private var authors: [OperationID: String] = [:]
 
-  /// Notes who wrote operations.
+  /// Records the authors of operations.
   func see(_ event: RunEvent) {
     guard case .committed(let device, let operations) = event else { return }
     for operation in operations { authors[operation.id] = device }
   }
 
-  /// Notes that a device got a copy of another one's file, with its conflicts.
+  /// Records a device's copy of another one's file, with all conflicts.
   func inherit(_ device: String, from original: String) { known[device] = known[original] }
 
-  /// Connects conflicts that are new on a device with an event.
+  /// Connects new conflicts on a device with an event.
   func look(at device: SimulatedDevice, on disk: SimulatedDisk, event: Int) {
     for conflict in Self.read(device, on: disk)
     where known[device.name, default: []].insert(conflict).inserted {
@@ -45,7 +45,7 @@ final class ConflictJournal: @unchecked Sendable {
     }
   }
 
-  /// Returns events with the values that lost.
+  /// Returns events with the lost values.
   func named(
     _ events: [TraceEvent], history: (SpaceName) -> [HistoryEntry]
   ) -> [TraceEvent] {
@@ -116,7 +116,7 @@ private struct WriterIndex {
   private var values: [Place: String] = [:]
   private var verbs: [Place: String] = [:]
   private var authors: [Place: String] = [:]
-  /// The operation of each stamp, with its record.
+  /// The operation of each stamp, with the record.
   private var operations: [Stamp: String] = [:]
   private var devices: [DeviceID: String] = [:]
 
@@ -151,7 +151,7 @@ private struct WriterIndex {
   }
 
   /// Returns `the delete`, or `the delete of lists/7` if another record's delete took this one
-  /// along. Empty if the history has no such operation, as with a row that was never sent.
+  /// along. Empty if the history has no such operation, as with a never sent row.
   func verb(_ key: RecordKey, _ stamp: Stamp) -> String {
     verbs[Place(key: key, column: nil, stamp: stamp)] ?? operations[stamp] ?? ""
   }

@@ -2,10 +2,10 @@
 package struct LostValue: Sendable, Equatable {
   /// One of the two values.
   package struct Side: Sendable, Equatable {
-    /// The value in the form of SPEC.md §3, or the operation: `the delete`. Empty if the server does
-    /// not have it.
+    /// The value in the form of SPEC.md §3, or the operation: `the delete`. Empty if the server
+    /// does not have it.
     package var value: String
-    /// The device that wrote it: its name in the world, or its identifier.
+    /// The author device: the name in the world, or the identifier.
     package var author: String
 
     package init(value: String, author: String) {
@@ -18,7 +18,7 @@ package struct LostValue: Sendable, Equatable {
   package var place: String
   package var lost: Side
   package var won: Side
-  /// Whether the user of the losing device is asked for the final value.
+  /// True if the user of the losing device is asked for the final value.
   package var isQuestion: Bool
 
   package init(place: String, lost: Side, won: Side, isQuestion: Bool = false) {

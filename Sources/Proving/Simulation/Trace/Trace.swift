@@ -5,7 +5,7 @@ package final class Trace: @unchecked Sendable {
   private let keepsEvents: Bool
   private var hash: UInt64 = 0xcbf2_9ce4_8422_2325
   package private(set) var events: [TraceEvent] = []
-  /// How often each kind of thing happened.
+  /// The number of events of each kind.
   package private(set) var counts: [TraceEvent.Kind: Int] = [:]
 
   package init(_ scheduler: Scheduler, keepsEvents: Bool) {
@@ -35,7 +35,7 @@ package final class Trace: @unchecked Sendable {
     if keepsEvents { events.append(event) }
   }
 
-  /// Makes bytes part of the hash that are too many to be looked at.
+  /// Adds bytes too many to be looked at to the hash.
   package func digest(_ bytes: [UInt8]) {
     bytes.withUnsafeBytes { add($0) }
   }
@@ -45,7 +45,7 @@ package final class Trace: @unchecked Sendable {
     text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Adds eight bytes at a time, and the length, so that no two sequences of texts look alike.
+  /// Adds eight bytes at a time, and the length, so no two sequences of texts look alike.
   private func add(_ bytes: UnsafeRawBufferPointer) {
     var index = 0
     while index + 8 <= bytes.count {

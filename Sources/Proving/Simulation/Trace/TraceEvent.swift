@@ -1,4 +1,4 @@
-/// One thing that happened in a simulated world, for people to follow.
+/// One event of a simulated world, for people to follow.
 package struct TraceEvent: Sendable, Equatable {
   /// The kind of an event.
   package enum Kind: String, Sendable, CaseIterable, Codable {
@@ -29,10 +29,10 @@ package struct TraceEvent: Sendable, Equatable {
   package var kind: Kind
   /// The other side of a message or a partition, when there is one.
   package var peer: String?
-  /// Connects a message's `sent` with its `delivered`, and a response with its request.
+  /// Connects a message's `sent` with the `delivered`, and a response with the request.
   package var message: Int?
   package var detail: String
-  /// Of a conflict: the values that lost. They are no part of the trace's hash.
+  /// Of a conflict: the lost values. They are no part of the trace's hash.
   package var lost: [LostValue] = []
 
   package init(

@@ -3,11 +3,11 @@ struct DeviceClock {
   /// 2027-01-15, milliseconds since 1970.
   static let start: Int64 = 1_800_000_000_000
 
-  /// Milliseconds that it is ahead.
+  /// Milliseconds ahead.
   var offset: Int64
   /// Millionths by which it is too quick.
   var drift: Int64
-  /// The step of its time, milliseconds.
+  /// The step of the clock's time, milliseconds.
   var step: Int64
 
   /// Returns milliseconds since 1970 when the world's time is `now`, microseconds.
@@ -17,7 +17,7 @@ struct DeviceClock {
   }
 }
 
-/// Wall time that all devices skipped: months without any action.
+/// Wall time skipped by all devices: months without any action.
 // SAFETY: touched on the scheduler's thread only.
 final class SkippedTime: @unchecked Sendable {
   var milliseconds: Int64 = 0

@@ -40,7 +40,7 @@ extension DeviceProcess {
     setting.report(device, AnswersKept.judge(device: device.name, evidence))
   }
 
-  /// Whether the operation that decided is a write of the device that lost.
+  /// Returns `true` if the deciding operation is a write of the losing device.
   private func isOwnEdit(_ kept: KeptConflict, _ database: Database) throws -> Bool {
     let own = try database.ownOperations(1_000, ofLedger: device.ledgers[0].number)
     let decided = own.first { $0.operation.id == kept.operation }?.operation
@@ -65,7 +65,7 @@ extension DeviceProcess {
     do {
       _ = try database.undo(own[random.below(own.count)].operation.id, ofLedger: ledger)
     } catch ReplicaError.cannotAnswer {
-      // Later changes have replaced its values.
+      // Later changes have replaced the values.
     }
   }
 

@@ -5,7 +5,7 @@ import FerrySyncClient
 
 // Changes of tables by the device's user and other programs, and writes to another device's file.
 extension DeviceProcess {
-  /// Changes a table in a way that the triggers do not see.
+  /// Changes a table in a way invisible to the triggers.
   func migrate(_ random: inout SeededRandom) {
     guard let replica else { return }
     let plan = Migration.Plan(&random, shares: device.ledgers.count > 1)
@@ -21,8 +21,8 @@ extension DeviceProcess {
     }
   }
 
-  /// Attaches another device's file and writes to a table that it tracks. Its triggers would record
-  /// that here, so the write is rejected.
+  /// Attaches another device's file and writes to a table tracked there. The other device's
+  /// triggers would record the write here, so it is rejected.
   func write(attaching other: SimulatedDevice, _ random: inout SeededRandom) {
     guard let replica else { return }
     let id = Workload.fresh("n-", &random)
@@ -80,7 +80,7 @@ extension DeviceProcess {
     if plan.kind == .untracked { try await track(table, replica) }
   }
 
-  /// Records a table again after a migration that failed, as soon as the disk permits it.
+  /// Records a table again after a failed migration, as soon as the disk permits it.
   private func trackAgain(_ table: Name, _ replica: Replica) async {
     while isAlive {
       do { return try await track(table, replica) } catch { fail("track", error) }

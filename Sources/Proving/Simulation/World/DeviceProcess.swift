@@ -25,9 +25,9 @@ final class DeviceProcess: @unchecked Sendable {
   /// The process's own connections to the ledgers, on which others may look at the file between two
   /// transactions.
   private var connections: [Int: SQLiteConnection] = [:]
-  /// Of a mirror; `nil` before its first round.
+  /// Of a mirror; `nil` before the first round.
   private(set) var carrier: MirrorCarrier?
-  /// Whether the tables are known to be at the newest version of the application's schema.
+  /// True if the tables are known to be at the newest version of the application's schema.
   var isUpgraded = false
 
   init(_ device: SimulatedDevice, _ setting: SimulatedDevice.Setting, seed: UInt64) {
@@ -37,13 +37,13 @@ final class DeviceProcess: @unchecked Sendable {
 
   func run() { start { [self] in await live() } }
 
-  /// Ends its effects: it changes nothing from now on.
+  /// Ends all effects: it changes nothing from now on.
   func die() {
     isAlive = false
     for task in tasks { task.cancel() }
     tasks = []
     missions?.die()
-    // They hold the replica, and its surroundings hold this process.
+    // They hold the replica, and the replica's surroundings hold this process.
     missions = nil
     (replica, whole, carrier) = (nil, nil, nil)
     connections = [:]
@@ -86,8 +86,8 @@ final class DeviceProcess: @unchecked Sendable {
     while isAlive { await exchange(replica, whole ?? replica) }
   }
 
-  /// Opens the file's first space. Half of the devices name the server here: they work offline, and make
-  /// their first contact with their first sync.
+  /// Opens the file's first space. Half of the devices name the server here: they work offline, and
+  /// make their first contact with their first sync.
   private func open() async throws -> Replica {
     let transport = transport
     let first = device.ledgers.first { $0.number == 1 }
@@ -107,7 +107,7 @@ final class DeviceProcess: @unchecked Sendable {
     ) { [self] in connections[device.ledgers[0].number] }
   }
 
-  /// Returns the replica of the device's own space, after the file has joined its second space.
+  /// Returns the replica of the device's own space, after the file has joined the second space.
   private func own(of first: Replica) async throws -> Replica {
     let ledgers = device.ledgers
     if let space = ledgers.first(where: { $0.number == 1 })?.space, ledgers.count > 1 {
@@ -126,7 +126,7 @@ final class DeviceProcess: @unchecked Sendable {
 
   private static let server = "http://ferry.test"
 
-  /// Sets up the replica as an application does at its start: creates missing tables, tracks them,
+  /// Sets up the replica as an application does at the start: creates missing tables, tracks them,
   /// and names the server.
   private func setUp(_ replica: Replica, _ first: Replica) async throws {
     let shares = device.ledgers.count > 1

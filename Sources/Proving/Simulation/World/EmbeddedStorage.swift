@@ -92,7 +92,7 @@ final class EmbeddedStorage: SimulatedStorage {
   }
 }
 
-/// Random numbers for closures that may be called from anywhere in the product.
+/// Random numbers for closures with callers anywhere in the product.
 final class Drawer: Sendable {
   private let random: Mutex<SeededRandom>
   init(_ random: SeededRandom) { self.random = Mutex(random) }

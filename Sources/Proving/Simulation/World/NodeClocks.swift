@@ -8,7 +8,7 @@ final class NodeClocks: @unchecked Sendable {
   let right: ServiceClock
   /// Of each node.
   private(set) var nodes: [ServiceClock] = []
-  /// Milliseconds that each node's clock is ahead.
+  /// Milliseconds by which each node's clock is ahead.
   private var offsets: [Int64]
   private let scheduler: Scheduler
 
@@ -27,7 +27,7 @@ final class NodeClocks: @unchecked Sendable {
     }
   }
 
-  /// Returns the node that serves a device now: a balancer sends it to another one now and then.
+  /// Returns the node for a device now: a balancer sends it to another one now and then.
   func node(of device: String) -> Int {
     let number = device.utf8.reduce(0) { $0 + Int($1) }
     return (number + Int(scheduler.now / Self.stay)) % nodes.count

@@ -3,7 +3,7 @@ import FerryPostgres
 import FerryProtocol
 import FerrySyncServer
 
-/// A database of its own on a real PostgreSQL. Virtual time stops while it works, so the run is as
+/// A separate database on a real PostgreSQL. Virtual time stops while it works, so the run is as
 /// repeatable as with the embedded store.
 final class PostgresStorage: SimulatedStorage {
   private let scheduler: Scheduler
@@ -35,7 +35,7 @@ final class PostgresStorage: SimulatedStorage {
   /// cannot die within one here, since virtual time stops then. ferry-chaos kills it there.
   func kill() {}
 
-  /// Does nothing: PostgreSQL keeps its commits.
+  /// Does nothing: PostgreSQL keeps all commits.
   func losePower() {}
 
   func makeCopy(_ name: String) -> String? { nil }

@@ -8,7 +8,7 @@ struct ServerPruning {
   let retention: Retention?
   let pace: Pruner.Pace
 
-  /// Rows that one transaction deletes at most: few, so that a run takes several.
+  /// The most rows deleted by one transaction: few, so a run takes several.
   private static let rows = 40
 
   init(_ options: WorldOptions) {

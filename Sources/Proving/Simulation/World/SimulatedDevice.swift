@@ -8,7 +8,7 @@ import FerrySyncClient
 /// A device: a file, a clock, a link, and a process that comes and goes.
 // SAFETY: touched on the scheduler's thread only.
 final class SimulatedDevice: @unchecked Sendable {
-  /// The state that devices share with the world.
+  /// The state shared by devices and the world.
   // SAFETY: as the device.
   struct Setting: @unchecked Sendable {
     let scheduler: Scheduler
@@ -18,32 +18,32 @@ final class SimulatedDevice: @unchecked Sendable {
     let network: SimulatedNetwork
     let limits: Limits
     let skipped: SkippedTime
-    /// The mistake that this world makes.
+    /// The mistake of this world.
     let planted: PlantedFault?
-    /// Whether the application's last upgrade writes rows as edits of its user.
+    /// True if the application's last upgrade writes rows as edits of the user.
     let recordsSteps: Bool
     /// `nil` in a world without missions.
     let missions: MissionSetting?
     /// `nil` in a world without bundles.
     let bundles: BundleSetting?
-    /// The space that all devices share, if their files take part in a second one.
+    /// The space shared by all devices, if their files take part in a second one.
     let shared: SpaceName?
-    /// Whether the application has tables that devices define differently.
+    /// True if the application has tables with different definitions on devices.
     let hasStrays: Bool
     /// Finds the values behind conflicts; `nil` in a world whose events are not kept.
     let journal: ConflictJournal?
-    /// Passes events of a device's ledger to the oracles of its space.
+    /// Passes events of a device's ledger to the oracles of the ledger's space.
     let tell: (SimulatedDevice, SpaceName, RunEvent) -> Void
-    /// Reports violations that an oracle found by itself.
+    /// Reports violations found by an oracle itself.
     let report: (SimulatedDevice, [Violation]) -> Void
   }
 
-  /// A space of the file, and the number of its ledger there.
+  /// A space of the file, and the number of the space's ledger there.
   struct Ledger {
     let space: SpaceName
     let number: Int
 
-    /// Returns a connection that knows the tables of the ledger by their usual names.
+    /// Returns a connection with the usual names for the tables of the ledger.
     func on(_ connection: SQLiteConnection) -> SQLiteConnection {
       guard number > 1 else { return connection }
       return SQLiteConnection(
@@ -57,28 +57,29 @@ final class SimulatedDevice: @unchecked Sendable {
   var clock: DeviceClock
   let watches: Bool
   let syncPause: Int
-  /// Whether its program names the server when it opens the replica, and makes the first contact
+  /// True if the program names the server when it opens the replica, and makes the first contact
   /// with the first sync.
   let connectsLate: Bool
-  /// Whether its file joins the space, after a first one: the shared space, or one without a server.
+  /// True if the file joins the space, after a first one: the shared space, or one without a
+  /// server.
   let joins: Bool
-  /// Whether its program renames a column of a shared table before the file joins the other space.
+  /// True if the program renames a column of a shared table before the file joins the other space.
   var renamesShared: Bool { ledgers.count > 1 && connectsLate }
   private(set) var process: DeviceProcess?
   /// If its rows are in tables of PostgreSQL as well: these tables.
   private(set) var mirror: SimulatedMirror?
   /// Faults that keep it switched off; they may overlap.
   private var offCount = 0
-  /// Missions that its user requested and did not cancel.
+  /// Missions requested and not cancelled by the user.
   var wanted: Set<MissionID> = []
-  /// Bundles that its user has opened.
+  /// Bundles opened by the user.
   var opened: Set<BundleName> = []
-  /// The number of times that its machine was switched on again.
+  /// The number of restarts of the machine.
   private(set) var boots = 0
   private var isRetired = false
-  /// The spaces of its file: its own one first.
+  /// The spaces of the file: the device's own one first.
   let ledgers: [Ledger]
-  /// Operations recorded here that the server has not been seen to confirm, by space.
+  /// Operations recorded here without a seen confirmation from the server, by space.
   private var unconfirmed: [SpaceName: [OperationID]] = [:]
   /// Another program's connection to the file; it goes when the machine goes.
   private var reader: SQLiteConnection?
@@ -144,8 +145,8 @@ final class SimulatedDevice: @unchecked Sendable {
       reportSurvivors()
     } else {
       setting.disk.kill(under: "/\(name)/")
-      // The server may have them already, merged with others. The machine's power may take them along.
-      // Within a torn write, nobody could read the file before.
+      // The server may have them already, merged with others. The machine's power may take them
+      // along. Within a torn write, nobody could read the file before.
       withExtendedLifetime(ended) { carrier?.reportLast() }
     }
     notifyBundles(.died(device: name))
@@ -175,7 +176,7 @@ final class SimulatedDevice: @unchecked Sendable {
     stop(losingPower: false)
   }
 
-  /// Puts an earlier copy of its file in place.
+  /// Restores an earlier copy of the file.
   func restore(from directory: String) {
     setting.trace.record(.copied, name, "set back to an earlier copy")
     stop(losingPower: false)
@@ -201,8 +202,8 @@ final class SimulatedDevice: @unchecked Sendable {
 
   /// Returns the content of the file's ledger of a space; `nil` before it exists.
   ///
-  /// It is read on the process's own connection between two transactions. That saves a connection
-  /// that reads the whole schema again after each crash. If there is no such connection, or if a
+  /// It is read on the process's own connection between two transactions. This saves a connection
+  /// with a new read of the whole schema after each crash. If there is no such connection, or if a
   /// transaction was left open, it is read on a connection of another program.
   ///
   /// - Parameter isApart: Always reads as another program.
@@ -212,12 +213,12 @@ final class SimulatedDevice: @unchecked Sendable {
     look(at: ledger, isApart: isApart) { try ReplicaEvidence.read($0, withArchive: withArchive) }
   }
 
-  /// Returns a ledger's progress: its evidence without rows and pending operations.
+  /// Returns a ledger's progress: the evidence without rows and pending operations.
   func progress(of ledger: Ledger) -> ReplicaEvidence? {
     look(at: ledger, isApart: false, ReplicaEvidence.readProgress)
   }
 
-  /// Returns operations that the server of a space has not confirmed.
+  /// Returns operations not confirmed by the server of a space.
   func unconfirmedOperations(of ledger: Ledger) -> [OperationID]? {
     look(at: ledger, isApart: false, ReplicaEvidence.unconfirmedOperations)
   }
@@ -254,7 +255,7 @@ final class SimulatedDevice: @unchecked Sendable {
     unconfirmed[ledger.space, default: []] += operations.map(\.id)
   }
 
-  /// Passes the state that a reader of the file sees at this moment to the oracles.
+  /// Passes the file's state for a reader at this moment to the oracles.
   func observe() {
     for ledger in ledgers { observe(ledger) }
   }
@@ -285,7 +286,7 @@ final class SimulatedDevice: @unchecked Sendable {
 }
 
 extension ReplicaEvidence {
-  /// A file that is not there.
+  /// A missing file.
   fileprivate static var nothing: ReplicaEvidence {
     ReplicaEvidence(
       device: DeviceID(UniqueID(high: 0, low: 0)), rows: ReplicaRows(), applied: 0, epoch: nil,

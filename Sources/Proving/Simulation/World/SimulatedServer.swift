@@ -25,7 +25,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   /// Learns of reports about bundles; `nil` in a world without bundles.
   var bundles: BundleSetting?
   private var process: Process?
-  /// Streams of events that its processes have begun.
+  /// Streams of events begun by the server's processes.
   private var streams: [HTTPStream] = []
   private var isRetired = false
 
@@ -137,7 +137,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   }
 
   /// Releases the sockets as the operating system does, also of half-open connections and of
-  /// requests whose responses no client reads. Every client that can notice the end has noticed it
+  /// requests whose responses no client reads. Every client able to notice the end has noticed it
   /// by then.
   private func forgetStreams() {
     let ended = streams
@@ -202,9 +202,9 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
 protocol SimulatedStorage: AnyObject {
   /// Opens the store; `isAlive` returns whether the calling process still is alive.
   func open(_ isAlive: @escaping () -> Bool) async throws -> any SyncStore
-  /// Reports that the process died; its writes remain.
+  /// Reports the death of the process; all writes remain.
   func kill()
-  /// Reports that the machine died; part of the unsynced data is gone.
+  /// Reports the death of the machine; part of the unsynced data is gone.
   func losePower()
   /// Returns the content of a space.
   func evidence(of space: SpaceName) throws -> ServerEvidence

@@ -2,8 +2,8 @@ import FerryConformance
 import FerryPersistence
 
 extension Workload {
-  /// The upgrades as an application makes them, and two more that only a migrator can make: the space
-  /// keeps the names of a table and of its column, and a table is created again.
+  /// The upgrades as an application makes them, and two more for migrators only. The space keeps
+  /// the names of a table and of its column, and a table is created again.
   static let steps: Migrator = {
     var migrator = Migrator()
     for (index, upgrade) in upgrades.enumerated() {
@@ -25,7 +25,8 @@ extension Workload {
     return migrator
   }()
 
-  /// The last step of an application with a recorded one: its writes are edits of the user, deletes too.
+  /// The last step of an application with a recorded one: its writes are edits of the user, deletes
+  /// too.
   static let recordedStep = "poor notes are tagged"
   private static let recordedWrites = [
     "UPDATE notes SET tag = 'poor' WHERE stars < 3",

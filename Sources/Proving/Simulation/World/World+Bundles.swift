@@ -19,7 +19,7 @@ extension World {
       }
   }
 
-  /// Lets the oracles judge the bundles of a space. The server answers in virtual time.
+  /// Makes the oracles judge the bundles of a space. The server answers in virtual time.
   func judgeBundles(in space: SpaceName, _ evidence: ServerEvidence) {
     guard let bundles, let bundlePublisher else { return }
     var published: [BundleID: BundleCatalogue.Entry] = [:]
@@ -79,8 +79,8 @@ extension BundleCatalogue.Entry {
 }
 
 extension SimulatedDevice {
-  /// Returns the difference between the bundles on the device and those that it should have; `nil` if
-  /// there is none.
+  /// Returns the difference between the bundles on the device and the expected ones; `nil` if there
+  /// is none.
   fileprivate func bundlesLeft() -> String? {
     guard !opened.isEmpty else { return nil }
     guard let catalogue = bundleCatalogue(), let bundles = bundlesOnDisk() else {

@@ -14,7 +14,7 @@ extension World {
     return requestMissions(isDrained: isDrained) && bundlesLeft().isEmpty
   }
 
-  /// Returns the work that has not drained, for a person.
+  /// Returns the work left to drain, for a person.
   func whatIsLeft() -> String {
     let left = devices.compactMap { device in
       whatIsLeft(on: device).map { "\(device.name): \($0)" }

@@ -73,7 +73,7 @@ extension World {
     trace.record(.clockMoved, device.name, "\(leap) ms")
   }
 
-  /// Lets a user of one device write to the file of another one, as of a machine with both.
+  /// Makes a user of one device write to the file of another one, as of a machine with both.
   private func attach(_ device: SimulatedDevice, _ random: inout SeededRandom) {
     let others = devices.filter {
       $0.name != device.name && $0.space == device.space && $0.mirror == nil
@@ -168,7 +168,7 @@ extension World {
     }
   }
 
-  /// Connects the network with the world: a process dies at a step of its network.
+  /// Connects the network with the world: a process dies at a step of the network.
   func connectNetwork() {
     network.onCrash = { [unowned self] name in
       trace.record(.crashed, name, "at a step of its network")

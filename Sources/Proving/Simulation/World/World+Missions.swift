@@ -5,17 +5,17 @@ import FerrySQLite
 import FerrySimulatedDisk
 import Foundation
 
-/// The data that the server of a world with missions keeps beside its store.
+/// The data beside the store on the server of a world with missions.
 ///
-/// Its content is in a folder of this machine, whose name appears nowhere. Hashes name its files,
-/// so that it is the same in each run.
+/// The content is in a folder of this machine, whose name appears nowhere. Hashes name the files,
+/// so it is the same in each run.
 struct ServerMissions: Sendable {
   let directory: BlobDirectory
   let signer: MissionSigner
 }
 
 extension World {
-  /// Creates the folder, in memory if the machine has a place for that.
+  /// Creates the folder, in memory if the machine has a place for it.
   static func makeServerMissions(seed: UInt64, _ options: WorldOptions) throws -> ServerMissions? {
     guard options.missions > 0 || options.bundles > 0 else { return nil }
     let memory = "/dev/shm"
@@ -46,8 +46,8 @@ extension World {
     }
   }
 
-  /// Lets all devices request the missions that they want and lack, as soon as all else is drained.
-  /// Before that, the published missions are not known. Returns whether nothing is left.
+  /// Makes all devices request their missing missions, as soon as all else is drained. Before that,
+  /// the published missions are not known. Returns `true` if nothing is left.
   func requestMissions(isDrained: Bool) -> Bool {
     guard let publisher else { return isDrained }
     guard isDrained, publisher.isIdle else {

@@ -18,7 +18,7 @@ package final class World: @unchecked Sendable {
   var devices: [SimulatedDevice] = []
   /// By the paths of files.
   var diskSites: [String: FaultDice.Site] = [:]
-  /// Called with each virtual second that has begun, for a progress bar.
+  /// Called with each begun virtual second, for a progress bar.
   package var onSecond: ((Int64) -> Void)?
   private let seed: UInt64
   private let plan: WorldPlan
@@ -30,7 +30,7 @@ package final class World: @unchecked Sendable {
   /// `nil` in a world whose events are not kept.
   private let journal: ConflictJournal?
   private(set) var violations: [Violation] = []
-  /// Whether the run has ended. Events of the plan may be left, since a violation ends a run early.
+  /// True if the run has ended. Events of the plan may be left, since a violation ends a run early.
   private(set) var isOver = false
   let skipped: SkippedTime
   let nodeClocks: NodeClocks
@@ -50,9 +50,10 @@ package final class World: @unchecked Sendable {
   ///   - keepsEvents: Whether the trace is kept for a report.
   ///   - postgres: The URL of an empty database; without it, the embedded store on the world's disk
   ///     is used.
-  ///   - mirrors: The URL of an empty database for the tables of mirrors; without it, the world has none.
-  ///   - planted: A mistake that this world makes; of the server, only with the embedded store.
-  ///   - stepsMax: A run that takes more steps than this runs in circles.
+  ///   - mirrors: The URL of an empty database for the tables of mirrors; without it, the world has
+  ///     none.
+  ///   - planted: A mistake of this world; of the server, only with the embedded store.
+  ///   - stepsMax: A run with more steps than this runs in circles.
   package init(
     seed: UInt64, options: WorldOptions, plan: WorldPlan? = nil, keepsEvents: Bool = false,
     postgres: String? = nil, mirrors: String? = nil, planted: PlantedFault? = nil,
@@ -219,7 +220,7 @@ package final class World: @unchecked Sendable {
     }
   }
 
-  /// Whether the server has every space.
+  /// True if the server has every space.
   var hasAllSpaces: Bool {
     allSpaces.allSatisfy { space in
       (try? dice.quietly { try server.storage.evidence(of: space) }) != nil
@@ -247,7 +248,7 @@ package final class World: @unchecked Sendable {
 
   // MARK: Running
 
-  /// Runs the world to its end, or to the first violation.
+  /// Runs the world to the end, or to the first violation.
   package func run() -> WorldResult {
     defer { end() }
     trace.record(.phase, "world", "safety")
@@ -271,7 +272,7 @@ package final class World: @unchecked Sendable {
       actors: devices.map(\.name) + [SimulatedServer.name], events: namedEvents())
   }
 
-  /// Returns the events with the values that lost. The trace's hash is complete by then.
+  /// Returns the events with the lost values. The trace's hash is complete by then.
   private func namedEvents() -> [TraceEvent] {
     guard let journal else { return trace.events }
     return journal.named(trace.events) { space in
@@ -379,7 +380,7 @@ package final class World: @unchecked Sendable {
       server: server, replicas: Dictionary(replicas, uniquingKeysWith: { first, _ in first }))
   }
 
-  /// Ends all processes, so that the world can be forgotten.
+  /// Ends all processes, so the world can be forgotten.
   private func end() {
     isOver = true
     disk.faults = { _ in nil }

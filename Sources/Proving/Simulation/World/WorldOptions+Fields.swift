@@ -3,7 +3,7 @@ extension WorldOptions {
   package struct Field: Sendable {
     package let name: String
     package let help: String
-    /// Whether it is a fault, which 0 turns off.
+    /// True if it is a fault, which 0 turns off.
     package let isFault: Bool
     package let get: @Sendable (WorldOptions) -> Int
     package let set: @Sendable (inout WorldOptions, Int) -> Void

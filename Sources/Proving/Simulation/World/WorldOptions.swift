@@ -1,8 +1,8 @@
 import FerryConformance
 import FerryProtocol
 
-/// The parts of a world and its faults. Everything is a whole number, so that a world is the same
-/// on every machine.
+/// The parts of a world and its faults. Everything is a whole number, so a world is the same on
+/// every machine.
 package struct WorldOptions: Sendable, Equatable {
   // MARK: The world
 
@@ -14,9 +14,9 @@ package struct WorldOptions: Sendable, Equatable {
   package var mirrors = 0
   /// If 1, the first space of each device's file is another one, and the file joins its space.
   package var joined = 0
-  /// Local transactions that users make.
+  /// Local transactions by users.
   package var operations = 1_000
-  /// Nodes of the server, each with a clock of its own. Devices go from one to another.
+  /// Nodes of the server, each with a separate clock. Devices go from one to another.
   package var nodes = 1
   /// Virtual seconds of the safety phase, in which faults happen.
   package var seconds = 240
@@ -29,52 +29,53 @@ package struct WorldOptions: Sendable, Equatable {
   package var lateContacts = 50
   /// Mean pause between two syncs of a device that does not watch, milliseconds.
   package var syncPause = 4_000
-  /// Devices that get the newer schema in the course of the run, of 100.
+  /// Devices with an upgrade to the newer schema in the course of the run, of 100.
   package var upgrades = 50
-  /// If 1, the application's last upgrade writes rows as edits of its user.
+  /// If 1, the application's last upgrade writes rows as edits of the user.
   package var recordedSteps = 0
-  /// Transactions of a thousand that add to counters.
+  /// Additions to counters, of a thousand transactions.
   package var counters = Workload.Mix().counters
-  /// Transactions of a thousand that are a batch.
+  /// Batches, of a thousand transactions.
   package var batches = Workload.Mix().batches
   /// Transactions of a thousand that the space's schema may forbid.
   package var claims = Workload.Mix().claims
-  /// Transactions of a thousand that edit drafts, whose conflicts users are asked about.
+  /// Edits of drafts, with questions to users about conflicts, of a thousand transactions.
   package var drafts = Workload.Mix().drafts
-  /// Transactions of a thousand that move unique values.
+  /// Moves of unique values, of a thousand transactions.
   package var moves = Workload.Mix().moves
-  /// Transactions of a thousand that let rows grow.
+  /// Growth of rows, of a thousand transactions.
   package var growth = Workload.Mix().growth
-  /// Lists and items of a thousand transactions that are added beside the usual ones, and lists
-  /// that are deleted.
+  /// Additional lists and items beside the usual ones, and deleted lists, of a thousand
+  /// transactions.
   package var cascades = Workload.Mix().cascades
-  /// Transactions of a thousand that write to a table whose column is renamed.
+  /// Writes to a table with a renamed column, of a thousand transactions.
   package var paints = Workload.Mix().paints
-  /// Transactions of a thousand that change values which other rows refer to.
+  /// Changes of referenced values, of a thousand transactions.
   package var labels = Workload.Mix().labels
-  /// Transactions of a thousand that write to columns with policies of their own.
+  /// Writes to columns with separate policies, of a thousand transactions.
   package var sheets = Workload.Mix().sheets
-  /// Transactions of a thousand that write to tables whose keys are integers or pairs.
+  /// Writes to tables with keys of integers or pairs, of a thousand transactions.
   package var members = Workload.Mix().members
-  /// Transactions of a thousand that write to a table whose rows belong to two spaces. Above 0, each file
-  /// takes part in a second space, which all devices share.
+  /// Writes to a table with rows of two spaces, of a thousand transactions. Above 0, each file
+  /// takes part in a second space, shared by all devices.
   package var shares = Workload.Mix().shares
-  /// Transactions of a thousand that move rows from parents which they delete.
+  /// Moves of rows from parents before their delete, of a thousand transactions.
   package var shelves = Workload.Mix().shelves
-  /// Transactions of a thousand on tables that only some devices define with foreign keys and conditions.
+  /// Transactions of a thousand on tables that only some devices define with foreign keys and
+  /// conditions.
   package var strays = Workload.Mix().strays
-  /// Transactions of a thousand that answer a conflict or undo a write.
+  /// Answers to conflicts and undone writes, of a thousand transactions.
   package var answers = Workload.Mix().answers
   /// Hostile members of each space, who send packets of every kind.
   package var strangers = 0
   /// If 1, they also write to tables of the others, and under identifiers of honest devices.
   package var attacks = 0
-  /// Missions that the server publishes, in several versions, and retracts.
+  /// Missions published by the server, in several versions, and retracted.
   package var missions = 0
-  /// Bundles that the server publishes, in several versions, promotes and withdraws.
+  /// Bundles published by the server, in several versions, promoted and withdrawn.
   package var bundles = 0
 
-  // MARK: Limits that are made small, so that few operations reach them
+  // MARK: Small limits, so few operations reach them
 
   /// Operations in a packet at most.
   package var packetOperations = 1_000
@@ -126,7 +127,7 @@ package struct WorldOptions: Sendable, Equatable {
   package var restores = 0
   /// The server's data is restored from an earlier copy.
   package var serverRestores = 0
-  /// Devices that are switched off for months.
+  /// Devices switched off for months.
   package var absences = 0
   /// A device's file is copied right after a batch; the copy is started when the batch was sent,
   /// and perhaps pruned.
@@ -137,21 +138,21 @@ package struct WorldOptions: Sendable, Equatable {
   package var nodeClockJumps = 0
   /// Tables that are created again, lose a column, or are not tracked for a time.
   package var migrations = 0
-  /// Users that attach another device's file and write to its tables.
+  /// Users with another device's attached file and with writes to its tables.
   package var attachments = 0
 
   // MARK: The server's memory
 
   /// Seconds for which the server keeps history and tombstones; 0 for the default of new spaces.
   package var retention = 0
-  /// Seconds between two runs of its pruner.
+  /// Seconds between two runs of the pruner.
   package var pruneEvery = 600
 
   // MARK: Clocks
 
-  /// How far a device's clock is off at the start, milliseconds either way.
+  /// The difference of a device's clock at the start, milliseconds either way.
   package var clockSkew = 0
-  /// How fast it drifts, millionths either way.
+  /// The drift of the clock, millionths either way.
   package var clockDrift = 0
   /// The step of a device's clock, milliseconds: coarse steps make writes concurrent in one moment.
   package var clockStep = 1
@@ -160,14 +161,15 @@ package struct WorldOptions: Sendable, Equatable {
 }
 
 extension WorldOptions {
-  /// Whether the application has tables that devices define differently. Mirrors have other tables.
+  /// True if the application has tables with different definitions on devices. Mirrors have other
+  /// tables.
   var hasStrays: Bool { mirrors == 0 && (strays > 0 || strangers > 0) }
 
   /// Sets of options for one kind of place.
   package enum Profile: String, Sendable, CaseIterable {
     /// No faults.
     case calm
-    /// Phones: slow and lossy links, processes that come and go, clocks that are a little off.
+    /// Phones: slow and lossy links, processes that come and go, clocks a little off.
     case mobile
     /// Every kind of fault, often.
     case hostile
@@ -250,18 +252,18 @@ extension WorldOptions {
       field.set(&options, random.chance(1, in: 3) ? 0 : random.below(2 * usual + 2))
     }
     options.clockStep = [1, 1, 1_000, 60_000][random.below(4)]
-    // After a restore of the server, oracles accept more: so not in every world. These have streams
-    // of their own, so that they change no other draw.
+    // After a restore of the server, oracles accept more: so not in every world. These have
+    // separate streams, so they change no other draw.
     var setBacks = SeededRandom(seed, "server-restores")
     options.serverRestores = setBacks.chance(1, in: 3) ? 1 + setBacks.below(3) : 0
-    // A device keeps a version that is later than the catalogue's until its number comes again.
-    // After a restore of the server, the publisher may not publish that often: such a world would
-    // not drain.
+    // A device keeps a version later than the catalogue's until its number comes again. After a
+    // restore of the server, the publisher may not publish that often: such a world would not
+    // drain.
     var missions = SeededRandom(seed, "missions")
     if missions.chance(1, in: 6), options.serverRestores == 0 {
       options.missions = 1 + missions.below(3)
     }
-    // As with missions. Outcomes that a server lost are not reported again.
+    // As with missions. Outcomes lost by a server are not reported again.
     var bundles = SeededRandom(seed, "bundles")
     if bundles.chance(1, in: 6), options.serverRestores == 0 {
       options.bundles = 1 + bundles.below(2)
@@ -288,10 +290,10 @@ extension WorldOptions {
     return options
   }
 
-  /// Lets a hostile server lie, in a world in which no file is lost.
+  /// Makes a hostile server lie, in a world without any lost file.
   ///
-  /// A file that goes back to an earlier state loses work that a lie has confirmed, and months of lies outlast
-  /// a device's archive.
+  /// A file back in an earlier state loses work confirmed by a lie, and months of lies outlast a
+  /// device's archive.
   package mutating func setLies(_ count: Int) {
     lies = count
     guard count > 0 else { return }
@@ -300,7 +302,7 @@ extension WorldOptions {
     (missions, bundles) = (0, 0)
   }
 
-  /// Faults with streams of their own, so that they change no other draw.
+  /// Faults with separate streams, so they change no other draw.
   private static let drawnApart: Set<String> = [
     "server-restores", "batch-copies", "node-clock-jumps", "migrations",
     "attachments",

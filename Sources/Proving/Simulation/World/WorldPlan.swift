@@ -1,6 +1,6 @@
 import FerryConformance
 
-/// An event that is no user's action.
+/// An event other than a user's action.
 package struct PlannedFault: Sendable, Equatable {
   package enum Kind: String, Sendable, CaseIterable {
     case partition, partitionUp, partitionDown
@@ -16,17 +16,17 @@ package struct PlannedFault: Sendable, Equatable {
   package var kind: Kind
   /// The device's place among the devices; not used for events of the server.
   package var device: Int
-  /// How long it lasts, milliseconds.
+  /// The duration, milliseconds.
   package var duration: Int64
   /// The seed of the event's choices.
   package var seed: UInt64
 }
 
-/// Everything in a world that is decided before it starts.
+/// Everything decided in a world before it starts.
 package struct WorldPlan: Sendable, Equatable {
   package var actions: [PlannedAction]
   package var faults: [PlannedFault]
-  /// Faults by chance that may happen; `nil`: the dice decide.
+  /// Permitted faults by chance; `nil`: the dice decide.
   package var chances: Set<FaultName>?
   /// The actions of publishers and users on missions.
   package var missions: [PlannedMission] = []

@@ -10,7 +10,7 @@ package struct WorldResult: Sendable {
   /// Faults by chance.
   package var happened: [FaultName]
   package var plannedFaults: [PlannedFault]
-  /// Operations that users' transactions recorded.
+  /// Operations recorded by users' transactions.
   package var committed: Int
   /// Microseconds.
   package var virtualTime: Int64

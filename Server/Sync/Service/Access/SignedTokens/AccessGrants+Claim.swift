@@ -5,10 +5,10 @@ extension AccessGrants {
   /// Reads a claim in one of its three forms:
   ///
   /// - an object: `{"list-7":"writer","note*":"reader"}`;
-  /// - a text, whose words are separated by commas or spaces: `"list-7=writer,note*=reader"`;
+  /// - a text of words with commas or spaces between them: `"list-7=writer,note*=reader"`;
   /// - a list of such texts: `["list-7=writer","note*=reader"]`.
   ///
-  /// A word that is not of the form `SPACE=ROLE` is refused. Several words for one space give the
+  /// A word in another form than `SPACE=ROLE` is refused. Several words for one space give the
   /// strongest of their roles, since an issuer joins the texts of a user's groups.
   init(readingClaim reader: inout JSONReader) throws(MalformedMessage) {
     if try reader.peek() == UInt8(ascii: "{") {

@@ -2,13 +2,13 @@
 struct KeyRefresh: Sendable, Equatable {
   /// The shortest time between two attempts, however many unknown keys tokens name.
   static let intervalMin = Duration.seconds(30)
-  /// How old keys get before they are fetched again without a reason.
+  /// The age at which keys are fetched again without a reason.
   static let ageMax = Duration.seconds(300)
 
   private(set) var attemptedAt: Duration?
   private(set) var succeededAt: Duration?
 
-  /// Returns whether keys are fetched for a token that names one which is not known.
+  /// Returns `true` if keys are fetched for a token with an unknown key.
   func isAllowed(now: Duration) -> Bool {
     attemptedAt.map { now - $0 >= Self.intervalMin } ?? true
   }

@@ -2,13 +2,13 @@ import FerryExecutors
 import Foundation
 import Synchronization
 
-/// The threads that check the signatures of JSON Web Tokens. A check takes 30 to 200 µs of a
+/// The threads for checks of the signatures of JSON Web Tokens. A check takes 30 to 200 µs of a
 /// processor.
 ///
-/// The checks wait in turns of the claimed keys, then of the senders' addresses, then of the claimed
-/// subjects. So forged tokens delay a good one by one check of each of their flows at most. If too
-/// many wait, the newest check of the flow with most is given up. All other requests go on beside,
-/// since the threads do nothing else.
+/// The checks wait in turns of the claimed keys, then of the senders' addresses, then of the
+/// claimed subjects. So forged tokens delay a good one by at most one check of each of their flows.
+/// If too many wait, the newest check of the largest flow is dropped. All other requests go on
+/// beside, since the threads do nothing else.
 final class SignatureChecks: Sendable {
   /// Counts since the start.
   struct Counts: Sendable, Equatable {
@@ -20,7 +20,7 @@ final class SignatureChecks: Sendable {
     var givenUp = 0
   }
 
-  /// Checks that may wait.
+  /// The most checks in the queue.
   static let waitingMax = 1_024
 
   private struct State {
@@ -36,14 +36,14 @@ final class SignatureChecks: Sendable {
   /// - Parameter threads: By default one for four processors.
   init(threads count: Int = max(1, ProcessInfo.processInfo.activeProcessorCount / 4)) {
     threads = (0..<count).map { _ in ThreadExecutor(name: "ferry-signature") }
-    // One check waits at each thread, so that the thread has no pause.
+    // One check waits at each thread, so the thread has no pause.
     turns = FairGate(FlowLimits(all: 2 * count), waitingMax: Self.waitingMax)
     state = Mutex(State(load: [Int](repeating: 0, count: count)))
   }
 
   var counts: Counts { state.withLock { $0.counts } }
 
-  /// Checks that wait for their turns.
+  /// Checks in the queue for their turns.
   var waitingCount: Int { turns.waitingCount }
 
   func countUnchecked() { state.withLock { $0.counts.unchecked += 1 } }

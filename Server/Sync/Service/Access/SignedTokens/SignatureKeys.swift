@@ -6,9 +6,9 @@ import FerryProtocol
 package struct SignatureKeys: Sendable {
   /// Bytes of a document at most.
   package static let byteCountMax = 1 << 20
-  /// Keys that are used at most.
+  /// The most keys in use.
   package static let countMax = 100
-  /// Keys that are tried for a token that names none.
+  /// Keys tried for a token without a named key.
   static let triesMax = 8
 
   private enum Material {
@@ -25,13 +25,13 @@ package struct SignatureKeys: Sendable {
 
   private let entries: [Entry]
 
-  /// Keys that can be used.
+  /// Usable keys.
   package var count: Int { entries.count }
 
-  /// Reads a document. Keys of other kinds, for other uses and too weak ones are passed over.
+  /// Reads a document. Skips keys of other kinds, for other uses, and weak ones.
   ///
   /// - Parameter takesSecrets: Whether shared secrets (`oct`) count. They must never come from a
-  ///   place that others can read.
+  ///   place readable by others.
   package init(_ document: [UInt8], takesSecrets: Bool) throws(MalformedMessage) {
     entries = try decode(document) { (reader) throws(MalformedMessage) in
       guard document.count <= Self.byteCountMax else {
@@ -95,13 +95,13 @@ package struct SignatureKeys: Sendable {
   enum Verdict: Equatable {
     case valid
     case forged
-    /// No key has its identifier and type: perhaps a newer set has.
+    /// No key has this identifier and type: perhaps a newer set has.
     case unknownKey
     /// No key set could be read so far.
     case noKeys
   }
 
-  /// Returns the keys that may have signed the token.
+  /// Returns the possible signing keys of the token.
   private func candidates(for token: SignedToken) -> [Entry] {
     let fitting = entries.filter { $0.algorithm == token.algorithm }
     guard let id = token.keyID else { return fitting }
@@ -110,8 +110,8 @@ package struct SignatureKeys: Sendable {
     return named.isEmpty ? fitting.filter { $0.id == nil } : named
   }
 
-  /// Returns the name of the key that the token claims, empty for one without a name; `nil` if no
-  /// key has its identifier and type.
+  /// Returns the name of the key claimed by the token, empty for a key without a name; `nil` if no
+  /// key has this identifier and type.
   func claimedKey(of token: SignedToken) -> String? {
     candidates(for: token).first.map { token.keyID == nil ? "" : $0.id ?? "" }
   }
@@ -132,7 +132,7 @@ package struct SignatureKeys: Sendable {
   }
 }
 
-/// The members of one key that are text (RFC 7517 §4), and its operations.
+/// The members of one key in the form of text (RFC 7517 §4), and the key's operations.
 private struct KeyMembers {
   private var texts: [String: String] = [:]
   private var operations: [String]?

@@ -8,7 +8,7 @@ package struct ClaimRules: Sendable, Equatable {
   package var audiences: [String]
   /// The claim with spaces and roles.
   package var grantsClaim: String
-  /// How far the clocks of issuer and server may differ, in milliseconds.
+  /// The permitted difference between the clocks of issuer and server, in milliseconds.
   package var leeway: Int64
 
   package init(
@@ -32,7 +32,7 @@ struct SignedClaims: Equatable {
   private(set) var issuedAt: Int64?
   private(set) var grants: AccessGrants?
 
-  /// Reads the claims. A member's name that occurs twice is refused at every depth.
+  /// Reads the claims. A duplicate name of a member is refused at every depth.
   init(_ payload: [UInt8], grantsClaim: String) throws(SignedTokenFault) {
     do {
       self = try decode(payload) { (reader) throws(MalformedMessage) in
@@ -72,7 +72,7 @@ struct SignedClaims: Equatable {
     self = claims
   }
 
-  /// Returns the identity that the claims are for, or why they are refused.
+  /// Returns the identity of the claims, or the reason of the refusal.
   ///
   /// - Parameter now: The wall clock, milliseconds since 1970.
   func checked(by rules: ClaimRules, now: Int64) -> Result<Identity, Problem> {

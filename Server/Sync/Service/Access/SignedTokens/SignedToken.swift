@@ -9,7 +9,7 @@ struct SignedTokenFault: Error, Equatable {
   init(_ reason: String) { self.reason = reason }
 }
 
-/// How a token may be signed (RFC 7518 §3.1, RFC 8037 §3.1). `none` is not among them.
+/// The permitted algorithms of signatures (RFC 7518 §3.1, RFC 8037 §3.1). `none` is not among them.
 enum SignatureAlgorithm: String, Sendable, CaseIterable {
   case rs256 = "RS256"
   case es256 = "ES256"
@@ -18,12 +18,12 @@ enum SignatureAlgorithm: String, Sendable, CaseIterable {
 }
 
 /// A JSON Web Token in its parts (RFC 7515 §7.1, RFC 7519 §3); pure. Nothing of it counts before
-/// the signature was checked.
+/// the check of the signature.
 struct SignedToken: Equatable {
   let algorithm: SignatureAlgorithm
   /// Names the key.
   let keyID: String?
-  /// The bytes that the signature is for.
+  /// The signed bytes.
   let signedBytes: [UInt8]
   let signature: [UInt8]
   /// The claims as JSON.
@@ -50,8 +50,7 @@ struct SignedToken: Equatable {
   }
 }
 
-/// The members of a header that count. Keys that a token brings along (`jwk`, `jku`, `x5c`, `x5u`)
-/// do not.
+/// The members of a header that count. Keys inside of a token (`jwk`, `jku`, `x5c`, `x5u`) do not.
 private struct Header {
   var algorithm: String?
   var keyID: String?
@@ -105,7 +104,7 @@ extension JSONReader {
     }
   }
 
-  /// Passes over one value, in which no object has two members of the same name.
+  /// Skips one value in which no object has two members of the same name.
   mutating func uniqueSkip() throws(MalformedMessage) {
     switch try peek() {
     case UInt8(ascii: "{"):

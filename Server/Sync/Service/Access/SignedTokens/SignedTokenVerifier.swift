@@ -10,7 +10,7 @@ package struct KeySourceError: Error, Sendable, Equatable, CustomStringConvertib
 
 /// The source of an issuer's keys.
 package struct KeySource: Sendable {
-  /// Whether shared secrets count: of a local file only.
+  /// True if shared secrets count: of a local file only.
   package var takesSecrets: Bool
   /// Reads the document.
   package var load: @Sendable () async throws(KeySourceError) -> [UInt8]
@@ -23,19 +23,19 @@ package struct KeySource: Sendable {
   }
 }
 
-/// A checker of JSON Web Tokens of one issuer, which keeps the issuer's keys up to date.
+/// A checker of JSON Web Tokens of one issuer, with up-to-date keys of the issuer.
 ///
-/// The last good keys stay if newer ones cannot be read. Keys that are gone from the set count no
-/// longer as soon as the set was read again.
+/// The last good keys stay if newer ones cannot be read. After the set was read again, keys missing
+/// in it count no longer.
 package final class SignedTokenVerifier: Sendable {
-  /// How long the result for a token is believed: keys may be withdrawn.
+  /// The time for which the result for a token is believed: keys may be withdrawn.
   static let timeToLive = KeyRefresh.ageMax
 
   private struct State {
     var keys: SignatureKeys?
     var document: [UInt8] = []
     var refresh = KeyRefresh()
-    /// Loads that have begun so far.
+    /// Loads begun so far.
     var loads = 0
     /// The number of the load whose keys are in force.
     var loadInForce = 0
@@ -95,12 +95,12 @@ package final class SignedTokenVerifier: Sendable {
     case refused(Problem)
   }
 
-  /// Returns the identity behind a token, or why it is refused. Only a token of the issuer that fits
-  /// in all but its signature is checked.
+  /// Returns the identity behind a token, or the reason of the refusal. Only a token of the issuer
+  /// with good claims gets a check of the signature.
   ///
   /// - Parameters:
   ///   - address: The sender's.
-  ///   - wasKnown: Whether the token was good at its last check.
+  ///   - wasKnown: Whether the token was good at the last check.
   func verify(_ text: SignedText, at address: String, wasKnown: Bool = false) async -> Answer {
     let token: SignedToken
     let identity: Identity
@@ -193,7 +193,7 @@ package final class SignedTokenVerifier: Sendable {
     }
     let arrived = clock.uptime()
     state.withLock { state in
-      // A load that began later may have ended sooner: its keys are newer.
+      // A load that began later may have ended sooner, with newer keys.
       guard number > state.loadInForce else { return }
       state.loadInForce = number
       state.refresh.succeed(now: arrived)
