@@ -10,13 +10,13 @@ import Testing
 /// Envelopes, groups and cancellation over connections to a real server.
 @Suite("Values of the data manager from a real server", .hangLimit)
 struct DataManagerServerTests {
-  /// A server with JSON for some paths. Its answers below `/slow/` begin, and never end.
+  /// A server with JSON for some paths. Answers below `/slow/` begin, and never end.
   private final class World: Sendable {
     private let seenPaths = Mutex<[String]>([])
     private let streams = Mutex<[String: HTTPStream]>([:])
     private let http = Mutex<HTTPServer?>(nil)
 
-    /// - Parameter slow: A path; the other answers wait until its answer has begun.
+    /// - Parameter slow: A path; the other answers wait until the answer to it has begun.
     init(
       _ answers: [String: (status: Int, body: String)] = [:], after slow: String? = nil
     ) throws {
@@ -45,10 +45,10 @@ struct DataManagerServerTests {
       try await eventually("the answer to \(path)") { streams.withLock { $0[path] } }
     }
 
-    /// Waits until the caller of a slow answer has closed its connection.
+    /// Waits until the caller of a slow answer has closed the connection.
     func left(_ path: String) async throws {
       let stream = try await begun(path)
-      // A send notices that the peer is gone.
+      // A send notices the lost peer.
       try await eventually("the caller of \(path) to leave") { !stream.send([UInt8(ascii: " ")]) }
     }
 

@@ -106,7 +106,7 @@ struct DataManagerTests {
   }
 }
 
-/// The requests that a server received, and the version that it has.
+/// The requests received by a server, and the server's version.
 final class Hits: Sendable {
   private let state = Mutex((version: 1, seen: [String]()))
 

@@ -21,7 +21,7 @@ func date(_ seconds: Int = 0) -> String {
     + "\(parts.tm_year + 1900) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
 }
 
-/// A clock that stops until a test moves it.
+/// A clock that stands still until a test moves it.
 final class HandClock: Sendable {
   private let state: Mutex<Int64>
 
@@ -32,7 +32,7 @@ final class HandClock: Sendable {
   func advance(_ seconds: Int64) { state.withLock { $0 += seconds * 1000 } }
 }
 
-/// A folder of its own, removed in the end.
+/// A new folder, removed in the end.
 final class Folder: Sendable {
   let path = NSTemporaryDirectory() + "/CachingTests.\(UUID().uuidString)"
 
@@ -59,7 +59,7 @@ final class Folder: Sendable {
   }
 }
 
-/// Responds by a function, and records its requests.
+/// Responds by a function, and records requests.
 final class AnsweringTransport: Transport {
   typealias Answer = @Sendable (TransportRequest) async throws(TransportError) -> TransportResponse
 
@@ -88,7 +88,7 @@ struct Brought: PinnedContent {
 }
 
 extension CachedHead {
-  /// Creates a head that arrived at the arrival.
+  /// Creates a head with the arrival as the time of receipt.
   init(
     _ headers: TransportHeaders, status: Int = 200, id: Int64 = 1, received: Int64 = arrival,
     for request: TransportHeaders = [:]

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerryCaching
 
-/// A response's fields, and the seconds from its arrival for which it is fresh.
+/// A response's fields, and the seconds from the arrival for which it is fresh.
 struct FreshnessCase: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let headers: TransportHeaders

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerryCaching
 
-/// A server of one resource with a version, a client that caches, and a clock.
+/// A server of one resource with a version, a caching client, and a clock.
 final class Exchanges: Sendable {
   let clock = HandClock()
   let cache: RequestCache
@@ -14,7 +14,7 @@ final class Exchanges: Sendable {
   let client: NetworkClient
   private let server: Server
 
-  /// Creates the server. `fields` are those of every response; its body names version, `Accept` and
+  /// Creates the server. `fields` are those of every response; the body names version, `Accept` and
   /// address.
   init(
     _ fields: TransportHeaders, pinned: (any PinnedContent)? = nil, folder: Folder? = nil,

@@ -118,7 +118,7 @@ struct SharedFolderTests {
 
   private func expectWhole() throws { try Self.expectWhole(folder) }
 
-  /// Checks that every row has its file, and every finished file its row.
+  /// Checks that every row has a file, and every finished file a row.
   private static func expectWhole(_ folder: Folder) throws {
     let index = try SQLiteConnection(path: folder.path + "/index.db")
     let rows = try index.prepare(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryCaching
 
-/// A door that holds all callers until it is opened, and reports waiting callers.
+/// A door: holds all callers until it is opened, and reports waiting callers.
 actor Door {
   private var isOpen = false
   private var waiting: [CheckedContinuation<Void, Never>] = []

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerryCaching
 
-/// An exchange, and whether its response may be kept.
+/// An exchange, and true if the response may be kept.
 struct StorabilityCase: Sendable, CustomTestStringConvertible {
   let testDescription: String
   var status = 200

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Completion in a real bash", .hangLimit)
 struct CompletionTests {
-  /// Makes a folder with two files and a folder, and runs the script that `completion bash` prints.
+  /// Makes a folder with two files and a folder, and runs the script printed by `completion bash`.
   private static func completions(of words: [String]) async throws -> [String] {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
     try FileManager.default.createDirectory(
@@ -20,7 +20,8 @@ struct CompletionTests {
       """, words, in: folder)
   }
 
-  /// Writes two files, the script of a shell, and a program that lists names and its own arguments.
+  /// Writes two files, the script of a shell, and a program to list names and the program's
+  /// arguments.
   private static func fill(_ folder: URL, shell: String) async throws {
     for name in ["dump one.csv", "dump.json"] {
       try Data().write(to: folder.appending(path: name))
@@ -116,7 +117,7 @@ struct CompletionTests {
       environment: ["HOME": folder.path, "PATH": "/usr/bin:/bin"], directory: folder)
     #expect(finished.status == .exited(0))
     #expect(finished.error == "")
-    // Each line is a word and its description.
+    // Each line is a word and a description.
     let words = finished.output.split(separator: "\n").map { $0.split(separator: "\t")[0] }
     #expect(Set(words.map(String.init)) == Set(expected))
     #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "injected").path))

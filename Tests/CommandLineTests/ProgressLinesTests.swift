@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Several lines of progress", .hangLimit)
 struct ProgressLinesTests {
-  /// The written output, and a clock that a test moves.
+  /// The written output, and a clock moved by a test.
   private final class Screen: Sendable {
     let text = Mutex("")
     let time = Mutex(ContinuousClock.now)

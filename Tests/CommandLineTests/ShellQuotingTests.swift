@@ -9,10 +9,10 @@ import Testing
 struct ShellQuotingTests {
   private static let shells = ["sh", "bash"]
 
-  /// Returns the words that a shell makes of the words behind `show`.
+  /// Returns a shell's words for the words behind `show`.
   private func words(_ line: String, shell: String) async throws -> [String] {
     let directory = try TemporaryDirectory()
-    // A script of a file may contain bytes that no argument can.
+    // A script file may contain bytes that no argument can.
     let script = directory.file("script")
     try Data("show() { printf '%s\\0' \"$@\"; }\n\(line)\n".utf8).write(to: script)
     let finished = try await ChildProcess.run(

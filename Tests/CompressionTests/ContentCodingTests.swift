@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Content codings", .hangLimit)
 struct ContentCodingTests {
-  /// Returns text that compresses about as well as JSON does.
+  /// Returns text that compresses about as well as JSON.
   static func sample(count: Int) -> [UInt8] {
     var state: UInt64 = 42
     return (0..<count).map { _ in

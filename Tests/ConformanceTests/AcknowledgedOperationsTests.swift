@@ -3,7 +3,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// Whether every operation that was recorded is found to have reached the history, or not.
+/// Whether every recorded operation is found to have reached the history, or not.
 @Suite(.hangLimit)
 struct AcknowledgedOperationsTests {
   private func found(_ events: [RunEvent], _ final: FinalEvidence) -> [String] {
@@ -217,7 +217,7 @@ struct AcknowledgedOperationsTests {
     pending.pending = [insert.id]
     var sent = last
     sent.kind = .insert
-    // The insert has written the first edit's value again, at its own time.
+    // The insert has written the first edit's value again, at the insert's own time.
     maker.take(sent, by: 1, earlier: ["title": ("x", 10)])
     let committed = RunEvent.committed(device: "one", [first, last])
     #expect(found([committed], maker.final()).count == 1)

@@ -3,7 +3,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The oracles on bundles, each with the cases that it must accept and those that it must report.
+/// The oracles on bundles, each with cases to accept and cases to report.
 @Suite(.hangLimit)
 struct BundleOracleTests {
   private static let name = made(BundleName("board"))
@@ -198,7 +198,7 @@ struct BundleOracleTests {
     let (less, more) = (BundleShare(hundredths: place), BundleShare(hundredths: place + 1))
     #expect(count([Self.listed(["2": .init(share: Self.made(less))]), use]) == 1)
     #expect(count([Self.listed(["2": .init(share: Self.made(more))]), use]) == 0)
-    // A version stays if its rollout shrinks.
+    // A version stays if the rollout shrinks.
     #expect(
       count([
         Self.listed(["2": Self.all]), use, Self.listed(["2": Self.none], at: 9 * Self.second),

@@ -3,13 +3,13 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The oracle of rows that nobody deletes.
+/// The oracle of rows never deleted by a user.
 @Suite(.hangLimit)
 struct ChildrenKeptTests {
   private let device = DeviceID(UniqueID(high: 1, low: 1))
   private let loan = RecordKey(table: "loans", record: "k-1")
 
-  /// Returns the findings of a run that ends with the loan or without it.
+  /// Returns the findings of a run with the loan at the end or without it.
   private func found(isThere: Bool, _ events: [RunEvent] = []) -> [String] {
     var oracle = ChildrenKept()
     let insert = LocalOperation(

@@ -2,7 +2,7 @@ import FerryConformance
 import FerryTestSupport
 import Testing
 
-/// The oracle on deletes that Ferry refuses.
+/// The oracle on deletes refused by Ferry.
 @Suite(.hangLimit)
 struct DeletesAllowedTests {
   private func found(_ statement: String, _ reason: String) -> Int {

@@ -32,7 +32,7 @@ struct DirectWorldTests {
     #expect(names.allSatisfy { $0.allSatisfy { $0.isLowercase || $0 == "-" } })
   }
 
-  /// Changes to the store behind the server's back, and the oracles that find them.
+  /// Changes to the store behind the server's back, and the oracles to find them.
   private static let harm: [(sql: String, oracles: Set<String>)] = [
     (
       "DELETE FROM operations WHERE sequence = 40",
@@ -85,7 +85,7 @@ struct DirectWorldTests {
     let world = try DirectWorld(seed: 2, devices: 4)
     #expect(try world.run(operations: 150).isEmpty)
     let device = world.devices[1]
-    // As a program does that puts the triggers back as they were.
+    // Like a program, after it put the triggers back as they were.
     let connection = device.file.connection
     let triggers = try connection.prepare(
       "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"

@@ -84,7 +84,7 @@ struct MirroredTablesTests {
     var rejected = lost
     rejected.quarantined = [reply]
     #expect(rules(rejected) == [])
-    // A delete that its author does not know to be committed may be.
+    // A delete may be committed, although the author does not know it.
     remove(note, from: &lost)
     #expect(rules(lost) == ["acknowledged-rows", "acknowledged-rows"])
     lost.writes.append(write("laptop", acknowledged: false) { $0.deleted = [note] })

@@ -3,7 +3,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The oracles on missions, each with the cases that it must accept and those that it must report.
+/// The oracles on missions, each with cases to accept and cases to report.
 @Suite(.hangLimit)
 struct MissionOracleTests {
   private static let space = made(SpaceName("main"))
@@ -96,7 +96,7 @@ struct MissionOracleTests {
     var store = Self.evidence(1, ["a": 1])
     store.objects = [(Self.hash(1).description, Self.hash(1))]
     #expect(oracle.judge(Self.final(store)).isEmpty)
-    // Content that no complete version has belongs to no mission.
+    // Content outside of all complete versions belongs to no mission.
     store.objects.append((Self.hash(2).description, Self.hash(3)))
     #expect(oracle.judge(Self.final(store)).isEmpty)
     store.objects[0].hash = Self.hash(3)
@@ -160,12 +160,12 @@ struct MissionOracleTests {
       count(
         [Self.fetched(900), .copied(device: "two", from: "one"), Self.fetched(1_101, by: "two")])
         == 1)
-    // Bytes of the next part came together with the end of the one that was lost.
+    // Bytes of the next part came together with the end of the lost one.
     let arrivals = FetchedOnce(marksFrom: 500, transfers: 3, arrivalMax: 20)
     let start = [Self.publishing(["a": Self.item(1)]), Self.fetched(900), broken]
     #expect(Self.objections(arrivals, start + [Self.fetched(220)]) == 0)
     #expect(Self.objections(arrivals, start + [Self.fetched(221)]) == 1)
-    // Content that no row names is gone.
+    // Content without a row is gone.
     #expect(count([Self.fetched(900), Self.looked(MissionEvidence()), Self.fetched(1_000)]) == 0)
   }
 

@@ -3,7 +3,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The oracle of rows that move between spaces.
+/// The oracle of rows moved between spaces.
 @Suite(.hangLimit)
 struct MovedRowsTests {
   private let device = DeviceID(UniqueID(high: 1, low: 1))

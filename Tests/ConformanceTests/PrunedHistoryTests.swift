@@ -75,8 +75,8 @@ struct PrunedHistoryTests {
 
   // MARK: Oracles
 
-  /// Makes a history with a pruned record: it is deleted and forgotten; then a device that was
-  /// offline inserts it, with an earlier time.
+  /// Makes a history with a pruned record: it is deleted and forgotten; then a device inserts it
+  /// after a time offline, with an earlier time.
   private static func revived() -> (maker: HistoryMaker, told: [RunEvent]) {
     var maker = HistoryMaker()
     let insert = maker.add(.insert, "a", by: 1, at: 10, ["title": "x"])
@@ -120,7 +120,7 @@ struct PrunedHistoryTests {
     var maker = HistoryMaker()
     maker.add(.insert, "a", by: 1, at: 10, ["body": "x"], table: "drafts")
     maker.add(.delete, "a", by: 1, at: 20, base: 1, table: "drafts")
-    // Its author had not seen the delete, so that the insert is a question.
+    // The author had not seen the delete, so the insert is a question.
     maker.add(.insert, "a", by: 2, at: 30, ["body": "x"], table: "drafts")
     maker.prune("a", table: "drafts")
     #expect(ReferenceState.found(ReferenceState(), [], maker.final()) == [])

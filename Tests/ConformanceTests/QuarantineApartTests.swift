@@ -3,7 +3,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The oracle of operations that servers reject, and of other files' copies of them.
+/// The oracle of operations rejected by servers, and of other files' copies of them.
 @Suite(.hangLimit)
 struct QuarantineApartTests {
   @Test("a refused operation must be either in the quarantine or in the history")

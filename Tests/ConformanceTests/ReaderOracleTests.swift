@@ -3,7 +3,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The oracles that judge the reads of one reader over time.
+/// The oracles on the reads of one reader over time.
 @Suite(.hangLimit)
 struct ReaderOracleTests {
   private var maker = HistoryMaker()

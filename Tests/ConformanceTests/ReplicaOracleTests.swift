@@ -3,7 +3,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The oracles that judge the rows of replicas.
+/// The oracles on the rows of replicas.
 @Suite(.hangLimit)
 struct ReplicaOracleTests {
   // MARK: Convergence
@@ -126,7 +126,7 @@ struct ReplicaOracleTests {
     let right = sights()
     var behind = right[cursor - 1]
     behind.applied += 1
-    // An operation that lost makes no change that could be skipped.
+    // A losing operation makes no change to skip.
     guard right[cursor].rows != right[cursor - 1].rows else {
       #expect(skipped([behind]) == [])
       return

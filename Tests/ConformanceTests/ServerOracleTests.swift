@@ -3,7 +3,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The oracles that judge the server's history and records.
+/// The oracles on the server's history and records.
 @Suite(.hangLimit)
 struct ServerOracleTests {
   // MARK: Reference state
@@ -150,7 +150,7 @@ struct ServerOracleTests {
     late.take(gone, by: 1)
     let cut: [RunEvent] = [.committed(device: "one", [first, gone, last])]
     #expect(OwnOrder.found(OwnOrder(), cut, late.final()) == [])
-    // Each on a device of its own, no order is asked for.
+    // Each on a separate device: no order is required.
     let apart: [RunEvent] = [
       .committed(device: "one", [first]), .committed(device: "two", [last]),
     ]

@@ -50,7 +50,7 @@ struct SetBackOracleTests {
     #expect(found([setBack([], keeping: 0), .read(device: "one", aware), told]) == 1)
     // The file is reported for the first time after the rollback, and does not know of it.
     #expect(found([setBack([first], keeping: 0), told, .read(device: "one", aware)]) == 0)
-    // A response from before came late: the device knew of the history that is gone.
+    // A response from before came late: the device knew of the lost history.
     let gone = maker.operation(.insert, "b", at: 12)
     var late = aware
     late.anchor = Cursor.Anchor(head: 2, operation: gone.id)
@@ -58,7 +58,7 @@ struct SetBackOracleTests {
     let reads = [aware, late, aware].map { RunEvent.read(device: "one", $0) }
     #expect(found([reads[1], back, reads[0], told, reads[1], reads[2]]) == 0)
     #expect(found([reads[1], back, reads[0], reads[1], reads[2], told]) == 1)
-    // Its packet was confirmed there; or its cursor was refused.
+    // The device's packet was confirmed there; or the cursor was refused.
     var refused = aware
     refused.refusals = 1
     var confirmed = aware
@@ -173,7 +173,7 @@ struct SetBackOracleTests {
       var rows = TableRows(name: "beats", columns: ["n"])
       rows.append("two", [.integer(beat)])
       var evidence = maker.replica(1, [rows])
-      // Within a replacement, that of the list under way.
+      // Within a replacement, the anchor of the list under way.
       evidence.anchor = Cursor.Anchor(head: 1, operation: new.id)
       (evidence.isReplacing, evidence.isRescuing) = (isReplacing, isReplacing)
       return evidence
@@ -188,7 +188,7 @@ struct SetBackOracleTests {
     }
     #expect(found([back, putBack(true), read]) == 0)
     #expect(found([back, putBack(false), read]) == 1)
-    // A list from the start that follows on an old cursor replaces rows of this very history.
+    // A list from the start replaces rows of this very history, if it follows on an old cursor.
     #expect(found([putBack(true), read]) == 1)
     // Pulled after the last read before, and seen only when the replacement had begun.
     let late = RunEvent.read(device: "one", evidence(4, isReplacing: true))

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The marks of increments and originals that both stores keep.
+/// The marks of increments and originals in both stores.
 @Suite(.hangLimit)
 struct StoredMarksTests {
   private static let now: Int64 = 1_800_000_000_000

@@ -38,7 +38,7 @@ struct FileDiskTests {
     let files = try await FileStore.open(folder)
     try await files.put([1], for: "x")
     try await files.put([2, 2], for: "x")
-    // As a process that was killed between the commit and the move leaves it.
+    // The state left by a process killed between the commit and the move.
     let id = try IndexFile(folder).text("SELECT lower(hex(id)) FROM files")
     try FileManager.default.moveItem(
       atPath: files.path(for: "x"), toPath: folder + "/new/" + id)
@@ -138,7 +138,7 @@ struct FileDiskTests {
     #expect(try await files.usage().count == stored - 1)
     try await files.put(seededBytes(7, 200_000), for: "new")
     #expect(try await files.check("new") == .intact)
-    // A process that opens the store on a full disk can remove files, too.
+    // A process can open the store on a full disk and remove files, too.
     while (try? handle.write(contentsOf: Data(count: 4_096))) != nil {}
     let other = try await FileStore.open(place + "/store", key: key)
     #expect(try await other.removeAll() == stored)

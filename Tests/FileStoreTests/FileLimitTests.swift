@@ -34,7 +34,7 @@ struct FileLimitTests {
       #expect(found == verdict)
     }
     #expect(RoomPlan(options: .init()).verdict(added: .max, replaced: 0, used: .max) == .fits)
-    // A draft that may be finished fits, and the reverse.
+    // A draft permitted to finish fits, and the reverse.
     let mayBegin = added <= failing.bytesMax(replaced: replaced, used: used)
     #expect(mayBegin == (verdict == .fits))
   }
@@ -46,7 +46,7 @@ struct FileLimitTests {
     #expect(
       await failure { try await files.put(seededBytes(2, 401), for: "b") } == .limitReached)
     try await files.put(seededBytes(2, 400), for: "b")
-    // A replaced file gives its room to its new version.
+    // A replaced file gives its room to the new version.
     try await files.put(seededBytes(3, 600), for: "a")
     #expect(
       await failure { try await files.put(seededBytes(3, 601), for: "a") } == .limitReached)
@@ -99,6 +99,6 @@ struct FileLimitTests {
 }
 
 extension AsyncStream where Element == [UInt8] {
-  /// Creates a sequence that returns the same part without end.
+  /// Creates an endless sequence of the same part.
   fileprivate init(_ part: @escaping @Sendable () -> [UInt8]) { self.init(unfolding: { part() }) }
 }

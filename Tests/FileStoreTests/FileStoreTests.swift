@@ -75,7 +75,7 @@ struct FileStoreTests {
     #expect(try await FileStore.open(folder).read(key) == [1, 2])
     #expect(try await files.remove(key))
     #expect(!FileManager.default.fileExists(atPath: path))
-    // An encrypted file shows nothing of its key.
+    // An encrypted file shows nothing of the key.
     let sealed = try await FileStore.open(folder + "-sealed", key: [UInt8](repeating: 7, count: 32))
     #expect(sealed.path(for: key).utf8.count == folder.utf8.count + "-sealed".utf8.count + 71)
   }
@@ -121,7 +121,7 @@ struct FileStoreTests {
     #expect(try await files.check("x") == .missing)
     #expect(try await !files.remove("x"))
     #expect(await failure { _ = try await files.read("x") } == .notFound)
-    // A file that another program removed is missing, too, and can be stored again.
+    // A file removed by another program is missing, too, and can be stored again.
     try await files.put([1], for: "x")
     try FileManager.default.removeItem(atPath: files.path(for: "x"))
     #expect(try await !files.contains("x"))

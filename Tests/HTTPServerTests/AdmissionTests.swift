@@ -172,7 +172,7 @@ struct AdmissionTests {
         #expect(again.status == 200)
       }
     }
-    // A client may have its answer before the request is released.
+    // A client may have the answer before the request is released.
     try await eventually("the budget to be free") { budget.used == 0 }
   }
 
@@ -245,7 +245,7 @@ struct AdmissionTests {
         try halfHeaders.send("GET /h HTTP/1.1\r\nHost: t\r\n")
         let idle = try RawClient(port: server.port)
         #expect(try idle.exchange("GET", "/i").status == 200)
-        // A client may have its answer before its connection is idle.
+        // A client may have the answer before the connection is idle.
         ended.wait()
         var later: [RawClient] = []
         for count in 1...20 {

@@ -14,7 +14,7 @@ struct ByteRangesTests {
       ("bytes=0-99999999999999999999999", [0..<1000]),
       ("bytes=-99999999999999999999999", [0..<1000]),
       ("bytes=0-9,500-509", [0..<10, 500..<510]), ("bytes=,0-9 ,\t500-509,", [0..<10, 500..<510]),
-      // In the order asked for, without those that are not there.
+      // In the order of the request, without the absent ones.
       ("bytes=-10,0-9,2000-3000", [990..<1000, 0..<10]),
     ])
   func satisfiable(header: String, ranges: [Range<Int>]) {
@@ -56,7 +56,7 @@ struct ByteRangesTests {
       ("bytes=0-99,50-149", [0..<150]), ("bytes=0-99,100-199", [0..<200]),
       ("bytes=100-199,0-99", [0..<200]), ("bytes=0-999,5-6,-1", [0..<1000]),
       ("bytes=0-9,89-99", [0..<100]), ("bytes=0-9,90-99", [0..<10, 90..<100]),
-      // The joined range is at the place of its first part in the request.
+      // The joined range is at the place of the first part of it in the request.
       ("bytes=900-,0-9,400-409,5-20", [900..<1000, 0..<21, 400..<410]),
     ])
   func coalesced(header: String, ranges: [Range<Int>]) {

@@ -30,7 +30,7 @@ struct FileResponseTests {
   func answer(_ headers: [String: String], method: String = "GET") async throws
     -> RawClient.Response
   {
-    // The one after it shows that the connection is still in order.
+    // The response after it shows that the connection is still in order.
     let both = try await answers(to: [(method, headers), ("GET", [:])])
     #expect(both[1].body == Self.bytes)
     return both[0]
@@ -121,7 +121,7 @@ struct FileResponseTests {
       #expect(response.status == 304)
       #expect(response.headers["etag"] == "\"v1\"")
       #expect(response.headers["cache-control"] == "max-age=60, immutable")
-      // The size of the bytes that were not sent, never another one (RFC 9110 §8.6).
+      // The size of the unsent bytes, never another one (RFC 9110 §8.6).
       #expect(response.headers["content-length"] == "300000")
     }
     let other = try await answer(["If-Match": "\"v0\""])
@@ -219,7 +219,7 @@ struct FileResponseTests {
     var bytes: [UInt8]
   }
 
-  /// Splits a multipart response by its boundary, as a client does.
+  /// Splits a multipart response by the boundary, like a client.
   static func parts(of response: RawClient.Response) throws -> [Part] {
     let type = try #require(response.headers["content-type"])
     let prefix = "multipart/byteranges; boundary="

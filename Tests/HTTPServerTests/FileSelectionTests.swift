@@ -43,7 +43,7 @@ struct FileSelectionTests {
     for other in others {
       #expect(selection(["Range": range, "If-Range": other]) == .whole, "\(other)")
     }
-    // A range that cannot be had is no error in a file that has changed.
+    // An unsatisfiable range is no error in a changed file.
     #expect(selection(["Range": "bytes=1000-", "If-Range": "\"v2\""]) == .whole)
     #expect(selection(["Range": "bytes=1000-", "If-Range": "\"v1\""]) == .unsatisfiable)
     #expect(selection(["If-Range": "\"v2\""]) == .whole)

@@ -49,7 +49,7 @@ struct FileTransferTests {
       }
     }
     #expect(file.openDescriptors == 1)
-    // Its name may go while it is sent.
+    // The file may be removed during the transfer.
     #expect(content.isComplete)
   }
 
@@ -70,7 +70,7 @@ struct FileTransferTests {
         }
       }
       #expect(await exchanges.values(10).allSatisfy { !$0.isComplete })
-      // Bytes that were never sent are not counted.
+      // Unsent bytes are not counted.
       #expect(exchanges.all.allSatisfy { $0.responseBytes < 32 << 20 })
       try await file.waitUntilClosed()
     }
@@ -80,7 +80,7 @@ struct FileTransferTests {
   func slowReader(headers: [String: String]) async throws {
     let file = try ScratchFile()
     file.resize(to: 64 << 20)
-    // One thread, so that all connections are on it.
+    // One thread, so all connections are on it.
     let configuration = HTTPServer.Configuration(threads: 1).patient
     try await withServer(configuration, handler: file.handler()) { server in
       try await onThread {
@@ -148,7 +148,7 @@ struct FileTransferTests {
     "a file of a gibibyte needs no memory",
     arguments: [[:], ["Range": "bytes=0-500000000,600000000-"]])
   func large(headers: [String: String]) async throws {
-    // In a process of its own: tests beside this one use memory too.
+    // In a separate process: tests beside this one use memory too.
     await #expect(processExitsWith: .success) { [headers = headers as [String: String]] in
       let size = 1 << 30
       let file = try ScratchFile()

@@ -33,7 +33,7 @@ struct HTTPStreamTests {
     }
   }
 
-  /// A client that one thread at a time uses.
+  /// A client, used by one thread at a time.
   final class Listener: @unchecked Sendable {
     // SAFETY: each test awaits one call before it makes the next.
     private var client: RawClient?
@@ -203,7 +203,7 @@ struct HTTPStreamTests {
   /// first.
   private func beat(_ stream: HTTPStream) async throws {
     try await eventually("the stream to be closed") {
-      // Never so many that the reader counts as too slow.
+      // Few enough for the reader not to count as too slow.
       if !stream.isClosed, stream.pendingBytes == 0 { stream.send(Array(":\n".utf8)) }
       return stream.isClosed
     }

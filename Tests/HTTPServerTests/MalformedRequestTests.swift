@@ -25,7 +25,7 @@ struct MalformedRequestTests {
     "POST /a HTTP/1.1\r\nHost: t\r\n\(headers)\r\n\(content)"
   }
 
-  /// Would be served as a request of its own by a server that does not see a length before it.
+  /// A server would serve it as a separate request if it missed the length before it.
   static let hidden = "GET /hidden HTTP/1.1\r\nHost: t\r\n\r\n"
 
   static let cases: [Case] = [

@@ -137,7 +137,7 @@ struct MemoryLedgerTests {
       for ticket in (0...20).map({ "m\($0)" }) + ["honest"] where ticket != running {
         #expect(ledger.admit(grant(128, ticket), ticket: ticket) == .waits)
       }
-      // The one that ends comes back with another packet.
+      // The ended one comes back with another packet.
       running = ledger.release(grant(128, running)).first ?? ""
     }
     #expect(rounds == 21)

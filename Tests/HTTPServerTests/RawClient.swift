@@ -64,7 +64,7 @@ final class RawClient {
     }
   }
 
-  /// Sends a request and reads its response.
+  /// Sends a request and reads the response.
   func exchange(
     _ method: String, _ target: String, headers: [String: String] = [:], body: [UInt8]? = nil
   ) throws -> Response {
@@ -108,7 +108,7 @@ final class RawClient {
     return response
   }
 
-  /// Returns the next chunk of a chunked body, nil at its end.
+  /// Returns the next chunk of a chunked body, nil at the end.
   func chunk() throws -> [UInt8]? {
     let text = try line()
     guard let size = Int(text, radix: 16) else { throw RawClientError.malformed(text) }
@@ -183,14 +183,14 @@ final class RawClient {
     buffer += piece[..<count]
   }
 
-  /// Returns the meaning of a result of recv(2) that is not a number of bytes.
+  /// Returns the meaning of a result of recv(2) other than a number of bytes.
   private static func failure(_ result: Int) -> RawClientError {
     if result == 0 { return .closed }
     return errno == EAGAIN ? .silent : .reset
   }
 }
 
-/// Runs blocking work on a thread of its own, for the cooperative pool must stay free.
+/// Runs blocking work on a separate thread, for the cooperative pool must stay free.
 func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
   try await withCheckedThrowingContinuation { continuation in
     Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }

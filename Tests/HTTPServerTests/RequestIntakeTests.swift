@@ -21,7 +21,7 @@ struct RequestIntakeTests {
     HTTPHeaders(([("Host", "h")] + fields).map { .init(name: $0.0, value: $0.1) })
   }
 
-  /// Returns the reason why a request is refused before its content is read.
+  /// Returns the reason why a request is refused before the content is read.
   func refusal(_ intake: RequestIntake, limit: Int = 100) -> HTTPFailure? {
     var intake = intake
     return intake.framingFailure ?? intake.admit(limit: limit)

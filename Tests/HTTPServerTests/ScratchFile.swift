@@ -3,7 +3,7 @@ import Foundation
 
 @testable import FerryHTTPServer
 
-/// A file that is gone after the test.
+/// A file, removed after the test.
 final class ScratchFile: Sendable {
   let path: String
 
@@ -32,7 +32,7 @@ final class ScratchFile: Sendable {
 
   func open() throws -> FileContent { FileContent(try ReadableFile(path: path)) }
 
-  /// Descriptors of this process that refer to the file.
+  /// Descriptors of this process for the file.
   var openDescriptors: Int {
     let directory = "/proc/self/fd"
     let files = FileManager.default

@@ -42,7 +42,7 @@ extension HTTPResponse {
   }
 }
 
-/// A door that tasks wait at until it is opened.
+/// A door for tasks to wait at until it is opened.
 final class Gate: Sendable {
   private struct State {
     var isOpen = false

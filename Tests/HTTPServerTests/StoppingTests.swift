@@ -80,7 +80,7 @@ struct StoppingTests {
     let port = try #require(server?.port)
     #expect(try await onThread { try RawClient(port: port).exchange("GET", "/").status } == 200)
     server = nil
-    // Another test's server may be given the same port meanwhile; that one ends as well.
+    // Another test's server may be given the same port meanwhile; the other one ends as well.
     try await refuses(port)
   }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerryMirror
 
-/// The writes that PostgreSQL keeps until the space has them, in a real database.
+/// The writes kept by PostgreSQL until the space has them, in a real database.
 @Suite("Captured writes", .hangLimit)
 struct MirrorLedgerTests {
   private let connection: PostgresConnection
@@ -27,7 +27,7 @@ struct MirrorLedgerTests {
 
   private func ids(_ part: CapturedWrites) -> [Int64] { part.writes.map(\.id) }
 
-  /// The notes of a file about a part: the last write, and those that wait for a later part.
+  /// The notes of a file about a part: the last write, and the writes deferred to a later part.
   private func read(_ part: CapturedWrites, puttingOff later: [Int64]) throws -> ReadWrites {
     let last = try #require(part.writes.last)
     return ReadWrites(turn: 1, marks: [(last.transaction, last.tries, last.id)], later: later)
@@ -46,7 +46,7 @@ struct MirrorLedgerTests {
     let second = try ledger.captured(connection)
     #expect(second.isPart && ids(second) == Array(11...20))
     try ledger.remove(try read(second, puttingOff: []), connection)
-    // Those that were put off come after the others, once more in their order.
+    // The deferred ones come after the others, once more in their order.
     let third = try ledger.captured(connection)
     #expect(third.isPart && ids(third) == Array(21...25) + Array(1...5))
     #expect(third.writes.map(\.tries) == [0, 0, 0, 0, 0, 1, 1, 1, 1, 1])

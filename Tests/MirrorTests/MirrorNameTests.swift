@@ -7,7 +7,7 @@ import Testing
 
 @testable import FerryMirror
 
-/// Names, defaults and values that are easily confused, in all SQL of a mirror. A real PostgreSQL and SQLite
+/// Easily confused names, defaults and values, in all SQL of a mirror. A real PostgreSQL and SQLite
 /// read the SQL; their catalogs have to name everything byte for byte.
 @Suite("Random names in mirrored tables", .hangLimit)
 struct MirrorNameTests {
@@ -49,7 +49,7 @@ struct MirrorNameTests {
       return rules
     }
 
-    /// Returns a name that a mirror takes.
+    /// Returns a name acceptable to a mirror.
     mutating func name() -> Name {
       while true {
         let name = Name(samples.name())
@@ -66,7 +66,7 @@ struct MirrorNameTests {
       return names
     }
 
-    /// Returns a text that both databases hold.
+    /// Returns a text valid in both databases.
     mutating func text() -> String {
       while true {
         let text = samples.text()

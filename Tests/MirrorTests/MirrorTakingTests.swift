@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerryMirror
 
-/// Captured writes that a mirror makes in its file, without PostgreSQL.
+/// Captured writes, made by a mirror in the mirror's file, without PostgreSQL.
 @Suite("Taking of captured writes", .hangLimit)
 struct MirrorTakingTests {
   private static func write(_ id: Int64, _ title: String) -> CapturedWrite {
@@ -230,7 +230,7 @@ struct MirrorTakingTests {
         [write(1, in: "7", "a"), write(2, in: "7", "b")],
       ] {
         _ = try MirrorTaking(file: file, database: database).apply(CapturedWrites(writes: writes))
-        // The second transaction in a step of its own.
+        // The second transaction in a separate step.
         let read = try file.read(database)
         #expect(read.unsent.map(\.key) == [["t"]])
         try file.forgetRead(database)

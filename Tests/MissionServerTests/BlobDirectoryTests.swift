@@ -91,13 +91,13 @@ struct BlobDirectoryTests {
     let fixture = try BlobFixture()
     let source = try fixture.file("a.bin", 3 << 20)
     let digest = try FileHasher.digest(of: source, chunkSize: nil)
-    // The largest file that this process may write simulates a full disk.
+    // This process's limit on the size of a file simulates a full disk.
     #expect(BlobError("x", code: ENOSPC) == .diskFull(path: "x"))
     #expect(BlobError("x", code: EDQUOT) == .diskFull(path: "x"))
     // Linux's own device for full disks.
     let full = try BlobFile("/dev/full", O_WRONLY)
     #expect(throws: BlobError.diskFull(path: "/dev/full")) { try full.write([1], at: 0) }
-    // A draft that cannot be written is removed.
+    // A draft is removed after a failed write.
     let incoming = fixture.blobs.incoming
     #expect(chmod(incoming, 0o500) == 0)
     defer { chmod(incoming, 0o700) }

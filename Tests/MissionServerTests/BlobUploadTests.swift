@@ -42,7 +42,7 @@ struct BlobUploadTests {
         _ = try fixture.blobs.append([1, 2], at: offset, to: upload())
       }
     }
-    // More than the whole, or a whole that is smaller than the present part.
+    // More than the whole, or a whole smaller than the present part.
     #expect(throws: BlobError.wrongOffset(400)) {
       _ = try fixture.blobs.append(Self.bytes, at: 400, to: upload())
     }

@@ -50,7 +50,7 @@ struct FolderListingTests {
     for intake in intakes {
       #expect(throws: BlobError.changed(path: path)) { _ = try intake.read(path, chunkSize: nil) }
     }
-    // A link within the folder counts as its target when it is listed.
+    // In a listing, a link within the folder counts as the target.
     _ = try fixture.file("tree/c", size)
     #expect(symlink("c", tree + "/link") == 0)
     let target = try FolderListing.file("link", in: tree)

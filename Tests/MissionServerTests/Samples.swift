@@ -4,7 +4,7 @@ import Foundation
 
 @testable import FerryMissionServer
 
-/// A blob directory in a folder of its own, and files beside it.
+/// A blob directory in a new folder, and files beside it.
 struct BlobFixture {
   let folder: TemporaryDirectory
   let blobs: BlobDirectory
@@ -14,7 +14,7 @@ struct BlobFixture {
     blobs = try BlobDirectory(folder.file("blobs").path)
   }
 
-  /// Writes a file with `count` bytes from a seed; returns its path.
+  /// Writes a file with `count` bytes from a seed; returns the path.
   func file(_ name: String, _ count: Int, seed: UInt8 = 1) throws -> String {
     let path = folder.file(name)
     try FileManager.default.createDirectory(
@@ -23,7 +23,7 @@ struct BlobFixture {
     return path.path
   }
 
-  /// Returns bytes without a period that a chunk could hide.
+  /// Returns bytes without a period, as a chunk could hide one.
   static func bytes(_ count: Int, seed: UInt8 = 1) -> [UInt8] {
     var state = UInt64(seed) &+ 0x9E37_79B9_7F4A_7C15
     return (0..<count).map { _ in

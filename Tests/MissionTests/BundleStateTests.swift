@@ -115,7 +115,7 @@ struct BundleStateTests {
     leave(&state, 3, .absence)
     leave(&state, 2, .failure(reason))
     #expect(versions(state) == [1] && state.isConfirmed)
-    // A version that is tried again is the last one to fall back to.
+    // A version tried again is the last one to fall back to.
     state = trial
     leave(&state, 3, .failure(reason))
     state.activate(Self.key(1))
@@ -138,7 +138,7 @@ struct BundleStateTests {
     leave(&state, 2, .failure(reason), without: 1)
     #expect(versions(state) == [nil, 1])
     state = before
-    // The former version fails in a page that is open still.
+    // The former version fails in a page still open.
     leave(&state, 1, .failure(reason))
     #expect(versions(state) == [2] && state.isBlocked(Self.key(1)))
     leave(&state, 2, .absence)
@@ -208,7 +208,7 @@ struct BundleStateTests {
     // The clock goes back.
     #expect(note(7) == 1_001)
     #expect(note(.max) == BundleReport.numberMax)
-    // A clock that has once been absurd stops no report.
+    // A clock that has been absurd once stops no report.
     #expect(note(8) == BundleReport.numberMax)
   }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FerryMissions
 
-// Versions and reports that a server or a shell does not take.
+// Versions and reports refused by a server or a shell.
 extension BundlesTests {
   @Test("two contents of one version are both reported, in requests of their own")
   func twoContents() async throws {

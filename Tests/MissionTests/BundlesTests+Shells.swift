@@ -37,7 +37,7 @@ extension BundlesTests {
     publish("3", minShell: "2")
     #expect(try await new.update(board))
     try await new.confirm(try #require(try await new.active(board)))
-    // This version is the best one for an earlier shell, and its files are not here.
+    // This version is the best one for an earlier shell, and the version's files are not here.
     publish("2")
     let old = try await bundles(on: device, shell: "1", reports: reports)
     await #expect { try await old.activate(board) } throws: { error in

@@ -13,7 +13,7 @@ struct BundlesTests {
   let shelf = Shelf()
   let board = made(BundleName("board"))
 
-  /// Collects reports like a server, which refuses a request that names a version twice.
+  /// Collects reports like a server; refuses a request if it names a version twice.
   final class Reports: Sendable {
     private let state = Mutex((sent: [BundleReport](), fails: false))
     var all: [BundleReport] { state.withLock { $0.sent } }
@@ -55,7 +55,7 @@ struct BundlesTests {
     shelf.publish(Publication(Publication(manifest), record: record, contents: page))
   }
 
-  /// - Parameter look: Called each time that the bundles look for the version to take.
+  /// - Parameter look: Called each time the bundles look for the version to take.
   func bundles(
     on device: Device, shell: String = "1", reports: Reports = Reports(),
     look: @escaping @Sendable () async -> Void = {}
@@ -95,7 +95,7 @@ struct BundlesTests {
     #expect(try await bundles.active(board)?.version == version("1"))
     try await bundles.activate(board)
     #expect(try await page(try await bundles.active(board)) == "<h1>2</h1>")
-    // A page of the former version goes on with its files.
+    // A page of the former version continues with the former files.
     #expect(try await page(first) == "<h1>1</h1>")
     let file = try await first.open("index.html")
     #expect(file.mediaType == "text/html" && file.size == 10)
@@ -138,7 +138,7 @@ struct BundlesTests {
     // A page of the failed version cannot leave the good one.
     try await bundles.fail(second, reason: "again")
     #expect(try await bundles.active(board)?.version == version("1"))
-    // Another process knows all of that.
+    // Another process knows all of this.
     let other = try await self.bundles(on: try await device.another())
     #expect(try await other.update(board) == false)
     #expect(try await other.activate(board, version: version("2")).version == version("2"))
@@ -229,7 +229,7 @@ struct BundlesTests {
     publish("1", isWithdrawn: true)
     await bundles.synced()
     #expect(try await bundles.active(board) == nil)
-    // A version that was retracted stays in use, like every mission.
+    // A retracted version stays in use, like every mission.
     publish("3")
     try await bundles.update(board)
     shelf.retract("bundle.board.3")

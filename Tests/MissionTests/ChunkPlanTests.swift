@@ -18,7 +18,7 @@ struct ChunkPlanTests {
     Planner(ChunkPlan(size: 95, chunkSize: 10, bounds: bounds))
   }
 
-  /// Returns all requests that are ready now.
+  /// Returns all requests ready now.
   private func drain(_ plan: Planner) -> [Range<Int64>] {
     var ranges: [Range<Int64>] = []
     while let range = plan.next() { ranges.append(range.bytes) }

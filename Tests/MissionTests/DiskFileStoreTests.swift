@@ -125,7 +125,7 @@ struct DiskFileStoreTests {
       try await files.build(plan([("x", stored)]))
     }
     #expect(try FileManager.default.contentsOfDirectory(atPath: outside).isEmpty)
-    // Nor does an object that was replaced by a link pass for content.
+    // Nor does an object replaced by a link pass for content.
     let path = try #require(files.plainPath(of: stored.hash))
     try Data([1]).write(to: URL(fileURLWithPath: outside + "/same"))
     try FileManager.default.removeItem(atPath: path)

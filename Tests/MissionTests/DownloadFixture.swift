@@ -8,7 +8,7 @@ import Synchronization
 
 @testable import FerryMissions
 
-/// A downloader over a real transport, with a directory of its own, and records of its actions.
+/// A downloader over a real transport, with a separate directory and records of the actions.
 final class DownloadFixture: Sendable {
   /// The records.
   struct Notes {
@@ -34,7 +34,7 @@ final class DownloadFixture: Sendable {
   /// Returns whether no byte of the content was written.
   func isUntouched(_ size: Int) throws -> Bool { try content().prefix(size).allSatisfy { $0 == 0 } }
 
-  /// Returns bytes that look random, the same for each seed.
+  /// Returns pseudorandom bytes, the same for each seed.
   static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
     var state = seed
     var bytes: [UInt8] = []
@@ -56,7 +56,7 @@ final class DownloadFixture: Sendable {
     return hash
   }
 
-  /// Returns a job for this content, with hashes of its chunks or without.
+  /// Returns a job for this content, with hashes of chunks or without.
   func job(
     _ content: [UInt8], from url: String, inChunks: Bool, map: ChunkMap? = nil,
     reuse: @escaping @Sendable (ContentHash) async -> LocalChunk? = { _ in nil }

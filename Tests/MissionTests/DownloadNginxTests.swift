@@ -47,7 +47,7 @@ struct DownloadNginxTests {
     let server = try await NginxFileServer(rate: inChunks ? 500_000 : 2_000_000)
     try server.replace(former, modified: 1_000_000_000)
     let job = fixture.job(content, from: server.url, inChunks: inChunks)
-    // With hashes of chunks the former file is rejected at its first chunk.
+    // With hashes of chunks the former file is rejected at the first chunk.
     if inChunks {
       let failure = await fixture.failure(job)
       #expect(failure.map { "\($0.kind)".contains("wrongContent") } == true)

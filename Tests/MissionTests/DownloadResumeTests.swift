@@ -25,7 +25,7 @@ struct DownloadResumeTests {
     let fixture = fixture
     let task = Task { await fixture.failure(job) }
     await server.hasServed(count)
-    // Bytes that left the server are on their way; all of them have arrived once they are counted.
+    // Bytes sent by the server are on their way; all of them have arrived once they are counted.
     try await eventually("\(count) bytes to be counted") {
       fixture.notes.withLock { $0.progress.last?.bytesFetched ?? 0 } >= Int64(count) - 65_536
     }
@@ -33,7 +33,7 @@ struct DownloadResumeTests {
     #expect(await task.value?.kind == .cancelled)
   }
 
-  /// Fetches from a good server; returns the bytes that it sent.
+  /// Fetches from a good server; returns the bytes it sent.
   private func goOn(
     inChunks: Bool, tag: String? = "\"a\"", map: ChunkMap? = nil
   ) async throws -> (served: Int, outcome: DownloadOutcome, server: HostileServer) {
@@ -87,7 +87,7 @@ struct DownloadResumeTests {
     let (served, outcome, server) = try await goOn(inChunks: true, map: nil)
     #expect(served <= content.count - 480_000 + 65_536)
     #expect(outcome.bytesReused > 400_000)
-    // Chunks that were begun go on in their middle.
+    // Chunks begun before continue in their middle.
     let starts = server.requests.compactMap { $0.range(of: content.count)?.lowerBound }
     #expect(starts.contains { $0 % 65_536 != 0 })
   }

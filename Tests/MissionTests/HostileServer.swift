@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 
 /// A small HTTP server over sockets that responds by a script, correctly or not: a thread for each
-/// connection. It counts the bytes of bodies that it sent.
+/// connection. It counts the bytes of bodies sent.
 final class HostileServer: Sendable {
   /// One request.
   struct Request: Sendable {
@@ -60,7 +60,7 @@ final class HostileServer: Sendable {
         "206 Partial Content", tags + ["Content-Range: \(place)"], Array(content[range]))
     }
 
-    /// Returns the same response with its body broken off.
+    /// Returns the same response with the body broken off.
     func cut(after count: Int, _ ending: Ending = .close) -> Answer {
       var answer = self
       answer.cut = min(count, body.count)
@@ -71,7 +71,7 @@ final class HostileServer: Sendable {
 
   private struct State {
     var requests: [Request] = []
-    /// Bytes of bodies, with those that are being written.
+    /// Bytes of bodies, including the ones under way.
     var served = 0
     var written = 0
     var open: Set<Int32> = []
@@ -108,7 +108,7 @@ final class HostileServer: Sendable {
 
   var url: String { "http://127.0.0.1:\(port)/file" }
   var requests: [Request] { state.withLock { $0.requests } }
-  /// Bytes of bodies that went out.
+  /// Bytes of bodies sent.
   var served: Int { state.withLock { $0.served } }
 
   /// Waits until so many bytes of bodies went out.

@@ -14,13 +14,13 @@ func mission(_ name: String) -> MissionID { made(MissionID(name)) }
 
 func hash(_ bytes: [UInt8]) -> ContentHash { made(ContentHash(SHA256.digest(of: bytes))) }
 
-/// Returns a value that the test knows to be there.
+/// Returns a value known to be there.
 func made<T>(_ value: T?) -> T {
   guard let value else { fatalError("the test names what cannot be") }
   return value
 }
 
-/// A folder that is gone when the test is.
+/// A folder, removed with the test.
 final class TemporaryFolder: Sendable {
   let path: String
 
@@ -96,7 +96,7 @@ final class Shelf: MissionCatalogue, Downloader {
     case fails(DownloadError)
     /// Fetches so many bytes, and loses the connection.
     case breaksOff(after: Int)
-    /// Writes so many bytes and then waits until its task is cancelled.
+    /// Writes so many bytes and then waits until the task is cancelled.
     case hangs(after: Int)
     /// Continues when so many run at once.
     case waits(forRunning: Int)
@@ -182,7 +182,7 @@ final class Shelf: MissionCatalogue, Downloader {
     }
   }
 
-  /// Chunks that are not there come from other objects or from the shelf.
+  /// Absent chunks come from other objects or from the shelf.
   private func write(
     _ job: DownloadJob, _ content: [UInt8], _ progress: @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome {
@@ -325,5 +325,5 @@ struct Device {
   }
 }
 
-/// Returns bytes that look random and are the same each time.
+/// Returns pseudorandom bytes, the same each time.
 func content(_ seed: UInt64, _ count: Int) -> [UInt8] { seededBytes(seed, count) }

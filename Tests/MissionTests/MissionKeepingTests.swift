@@ -235,7 +235,7 @@ struct MissionKeepingTests {
     try await first.wait(for: "m") { $0.bytesDone >= 200_000 }
     try await second.manager.download([mission("m")])
     try await second.wait(for: "m") { $0.reason?.kind == .busy }
-    // The other process's requests reach the one that fetches.
+    // The other process's requests reach the fetching process.
     let third = try await first.another()
     try await third.manager.pause(mission("m"))
     #expect(try await first.manager.waitUntilIdle([mission("m")]).map(\.state) == [.paused])

@@ -74,7 +74,7 @@ struct MissionManagerTests {
     shelf.obstruct(large, .hangs(after: 10))
     let device = try await Device(shelf)
     async let asked: Void = device.manager.download([mission("m")])
-    // The queue has started it, and its row shows that before there is a task.
+    // The queue has started it, and the row shows this before there is a task.
     try await eventually("the start") {
       await device.manager.queue[mission("m")]?.state == .downloading
     }

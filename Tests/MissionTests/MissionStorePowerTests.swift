@@ -13,7 +13,7 @@ struct MissionStorePowerTests {
   private static let path = "/device/replica.db.missions/missions.db"
   private let published = Publication("m", [("a.txt", content(1, 10))])
 
-  /// Creates a disk of its own for each seed.
+  /// Creates a separate disk for each seed.
   private func disk(_ seed: UInt64) -> SimulatedDisk {
     let state = Mutex(seed &* 0x9E37_79B9_7F4A_7C15 &+ 1)
     return SimulatedDisk(name: "power", clock: { 1_800_000_000_000 }) {
@@ -32,7 +32,7 @@ struct MissionStorePowerTests {
       fileSystem: disk.fileSystem)
   }
 
-  /// Returns a store with one complete version, and its disk.
+  /// Returns a store with one complete version, and the store's disk.
   private func filled(_ seed: UInt64) async throws -> (SimulatedDisk, MissionVersion) {
     let disk = disk(seed)
     let store = try await open(disk)

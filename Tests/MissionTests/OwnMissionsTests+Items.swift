@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerryMissions
 
-// Items that are paused or cancelled alone.
+// Items paused or cancelled alone.
 extension OwnMissionsTests {
   @Test("an item is paused alone: the others continue, and the mission waits for it")
   func pausedItem() async throws {

@@ -65,7 +65,7 @@ struct PartialFileTests {
     let raw = Array(try Data(contentsOf: directory.file("partial")))
     #expect(raw[21..<1_018] == cipher.applied(to: Array(bytes[3...]), at: 21)[...])
     #expect(Array(raw[21..<121]) != Array(bytes[3..<103]))
-    // Marks of content that is not encrypted are of other bytes.
+    // Marks of unencrypted content are of other bytes.
     let again = PartialFile(
       path: directory.file("partial").path, layout: layout, cipher: cipher, executor: executor)
     #expect(try await again.open(bootID: "one").marks == [0: 1_018])

@@ -209,7 +209,7 @@ struct PlanTests {
     other.manifest = y
     #expect(try asked(["a"], [record("a", version: 7)], here: ["a": 7]).isEmpty)
     #expect(try asked(["a"], [(id, other)], here: ["a": 7]) == ["a"])
-    // A mission that merely comes first is here all the same; a later one stays.
+    // A mission needed only before another is here all the same; a later one stays.
     #expect(try asked(["b"], [record("b", after: ["a"]), (id, other)], here: ["a": 7]) == ["b"])
     #expect(try asked(["a"], [(id, other)], here: ["a": 8]).isEmpty)
   }

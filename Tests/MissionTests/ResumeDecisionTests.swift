@@ -10,7 +10,7 @@ struct ResumeDecisionTests {
   private static let resumed = TransferAsk(
     bytes: 40..<70, size: 100, hasRange: true, validator: TransferValidator(kept: "\"a\""),
     checksChunks: false)
-  /// The same for chunks that are proven by their hashes.
+  /// The same for chunks proven by their hashes.
   private static let chunked = TransferAsk(
     bytes: 40..<70, size: 100, hasRange: true, validator: nil, checksChunks: true)
   private static let whole = TransferAsk(

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Compressed bodies made elsewhere, so that the tests need no compressor.
+/// Compressed bodies made elsewhere, so the tests need no compressor.
 enum CannedBodies {
   /// `ferry ` forty times, by gzip.
   static let gzip = decode("H4sIAAAAAAACA0tLLSqqVEgbMSQARypvNPAAAAA=")

@@ -61,7 +61,7 @@ struct Exchange {
   @discardableResult
   func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
-  /// Sends a whole response with its length.
+  /// Sends a whole response with the length.
   func answer(_ status: String, _ fields: [String] = [], _ body: [UInt8] = []) -> Bool {
     let head = ["HTTP/1.1 \(status)", "Content-Length: \(body.count)"] + fields
     return send(Array((head.joined(separator: "\r\n") + "\r\n\r\n").utf8) + body)
@@ -73,7 +73,7 @@ struct Exchange {
     send(String(text.utf8.count, radix: 16) + "\r\n" + text + "\r\n")
   }
 
-  /// Waits until the peer has closed its side.
+  /// Waits until the peer has closed the connection on that side.
   func waitForLeave() {
     var byte: UInt8 = 0
     while recv(connection, &byte, 1, 0) > 0 {}

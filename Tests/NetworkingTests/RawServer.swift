@@ -106,7 +106,7 @@ final class RawServer: Sendable {
         note(.ended(exchange.path))
         break
       }
-      // Under the lock, so that `stop` never shuts down a number that was given out again.
+      // Under the lock, so `stop` never shuts down a number handed out again.
       state.withLock { state in
         state.open.remove(connection)
         close(connection)
@@ -119,7 +119,7 @@ final class RawServer: Sendable {
 
 /// Sockets on 127.0.0.1.
 enum Loopback {
-  /// Returns a listening socket and its port.
+  /// Returns a listening socket and the port.
   static func listen() -> (socket: Int32, port: UInt16) {
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()

@@ -1,12 +1,12 @@
 import FerryTestSupport
 import Foundation
 
-/// `openssl s_server` with a certificate of its own making; it serves files that contain responses.
+/// `openssl s_server` with a certificate made here; it serves files with responses.
 final class SecureServer: Sendable {
   static let openssl = URL(filePath: "/usr/bin/openssl")
   static var isAvailable: Bool { FileManager.default.isExecutableFile(atPath: openssl.path) }
 
-  /// The PEM file that vouches for the server.
+  /// The PEM file to verify the server with.
   let certificate: URL
   let url: String
   private let folder: TemporaryDirectory

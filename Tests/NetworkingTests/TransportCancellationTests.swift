@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryCurlTransport
 
-/// The limits are hours: only a cancellation that ends the transfer lets these tests end in time.
+/// The limits are hours: these tests end in time only if a cancellation ends the transfer.
 @Suite("Cancelling a transfer", .hangLimit)
 struct TransportCancellationTests {
   private let silent = RawServer { exchange in

@@ -194,7 +194,7 @@ struct UploadTests {
       recv(connection, &buffer, buffer.count, 0)
       let answer = "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
       send(connection, answer, answer.utf8.count, 0)
-      // Bytes on their way are read, so that no reset overtakes the response.
+      // Bytes on their way are read, so no reset overtakes the response.
       while recv(connection, &buffer, buffer.count, 0) > 0 {}
       close(connection)
     }

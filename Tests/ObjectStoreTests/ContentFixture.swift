@@ -15,15 +15,15 @@ enum ContentKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
   var testDescription: String { rawValue }
 
-  /// Those that can run here.
+  /// The kinds available here.
   static var available: [ContentKind] {
     ObjectStoreServer.isAvailable ? allCases : [.directory]
   }
 }
 
-/// A store of content of its own, and files beside it.
+/// A separate store of content, and files beside it.
 struct ContentFixture {
-  /// Small, so that some megabytes have several parts; stores require 5 MiB.
+  /// Small, so some megabytes have several parts; stores require 5 MiB.
   static let partBytes: Int64 = 8 << 20
 
   let folder: TemporaryDirectory

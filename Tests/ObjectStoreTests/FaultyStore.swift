@@ -45,7 +45,7 @@ final class FaultyStore: Sendable {
     }
   }
 
-  /// Plays a fault for the next requests that are meant.
+  /// Plays a fault for the next matching requests.
   func play(
     _ fault: Fault, times: Int = 1, for isMeant: @escaping @Sendable (HTTPRequest) -> Bool
   ) {

@@ -169,7 +169,7 @@ struct ObjectStoreFaultTests {
     let client = try #require(stage.fixture.client)
     #expect(try await client.unfinished().isEmpty)
     #expect(try await stage.fixture.listed() == [])
-    // An error that comes after the status is one as well.
+    // An error after the status is one as well.
     stage.faulty.play(
       .answer(HTTPResponse(status: 200, body: HTTPResponse.storeError(500, "X").body)), times: 4
     ) { $0.method == "POST" && $0.query["uploadId"] != nil }

@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// A package of its own that replaces parts of Ferry: all that it needs has to be public.
+// A separate package with replacements for parts of Ferry: everything it needs has to be public.
 import PackageDescription
 
 let package = Package(

@@ -17,7 +17,7 @@ struct BackupTamperTests {
     let checksum = try #require(report?["checksum"] as? String)
     try await fixture.ferryd(["restore", place.path, "--check", "--checksum", checksum] + store)
 
-    // Any archive of pg_dump will do: pg_restore runs its SQL.
+    // Any archive of pg_dump will do: pg_restore runs the SQL in it.
     let database = try PostgresCluster.shared().createDatabase()
     try PostgresConnection(url: database).execute("CREATE TABLE owned(n int)")
     let archive = place.appending(path: "store.dump")
@@ -65,7 +65,7 @@ struct BackupTamperTests {
     for name in parts {
       let part = place.path + "/" + name
       try FileManager.default.moveItem(atPath: part, toPath: outside)
-      // It leads to the very bytes that the part had.
+      // The link leads to exactly the part's former bytes.
       try FileManager.default.createSymbolicLink(atPath: part, withDestinationPath: outside)
       for check in [[], ["--check"]] {
         let refused = try await fixture.ferryd(["restore", place.path] + check + options, exits: 1)

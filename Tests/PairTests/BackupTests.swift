@@ -48,8 +48,8 @@ struct BackupFixture {
       : ["--data", folder.file("restored").path]
   }
 
-  /// Starts a restored server in the place of the former one. Expects that a device gets all rows
-  /// and the mission.
+  /// Starts a restored server in the place of the former one. Expects a device to get all rows and
+  /// the mission.
   func expectRestored(
     _ server: Server, _ device: Device, _ arguments: [String], count: Int64
   ) async throws {
@@ -73,7 +73,7 @@ struct BackupFixture {
   }
 }
 
-/// `ferryd backup` and `ferryd restore`, beside a server that takes writes.
+/// `ferryd backup` and `ferryd restore`, beside a server with ongoing writes.
 @Suite("Backups", .hangLimit)
 struct BackupTests {
   private let fixture: BackupFixture
@@ -83,7 +83,7 @@ struct BackupTests {
 
   private var backup: String { folder.file("backup").path }
 
-  /// Expects that only this user can read a folder and its files.
+  /// Expects that only this user can read a folder and the files in it.
   private func expectPrivate(_ folder: String) throws {
     let manager = FileManager.default
     for name in try [""] + manager.contentsOfDirectory(atPath: folder) where name != "content" {
@@ -119,7 +119,7 @@ struct BackupTests {
     try await fixture.ferryd(["restore", backup] + content + restored)
     #expect(FileManager.default.fileExists(atPath: content[3]))
     try await fixture.expectRestored(server, device, content + restored, count: 400)
-    // A store that exists is never overwritten.
+    // An existing store is never overwritten.
     let refused = try await fixture.ferryd(["restore", backup] + content + restored, exits: 1)
     #expect(refused.error.contains("a backup is restored into a new store only"))
   }

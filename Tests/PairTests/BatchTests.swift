@@ -59,7 +59,7 @@ struct BatchTests {
     #expect(try JSONLine.all(answer.output).first?.number("changedHere") == 1)
     #expect(try await pair.two.value("SELECT done FROM tasks WHERE id = 'c'") == 1)
     #expect(try await pair.two.status().pending == 2)
-    // Three operations, and one entry for each of the two records that the batch changed.
+    // Three operations, and one entry for each of the two records changed by the batch.
     try await expectSettled(
       [pair.two, pair.one], pair.server, operations: 6, tables: ["tasks"])
     #expect(
@@ -76,7 +76,7 @@ struct BatchTests {
     try await pair.one.write(
       "INSERT INTO tasks VALUES ('a', '2026-01-01', 0, 'x'), ('b', '2026-01-01', 0, 'y')")
     for device in [pair.one, pair.two] { try await device.exchange() }
-    // One postpones a; two, which has not received that, finishes and deletes due tasks.
+    // One postpones a; two has not received this, and finishes and deletes due tasks.
     try await pair.one.write("UPDATE tasks SET due = '2027-01-01' WHERE id = 'a'")
     try await pair.one.exchange()
     try await pair.two.ferry(

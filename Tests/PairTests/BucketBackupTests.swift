@@ -12,7 +12,7 @@ struct BucketBackupTests {
   private let fixture: BackupFixture
   private let objects: ObjectStoreServer
   private let bucket: String
-  /// More than a part of an object that is sent in parts.
+  /// More than a part of an object sent in parts.
   private let film = (0..<(20 << 20)).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 11) }
 
   init() async throws {
@@ -55,7 +55,7 @@ struct BucketBackupTests {
     try await server.stop()
     let content = ["--blobs", fixture.folder.file("restored-blobs").path]
     let restored = try fixture.empty(kind)
-    // A restore that was killed has left a part of the film.
+    // A killed restore has left a part of the film.
     let incoming = fixture.folder.file("restored-blobs/incoming")
     try FileManager.default.createDirectory(at: incoming, withIntermediateDirectories: true)
     let hash = Hexadecimal.text(SHA256.digest(of: film))

@@ -2,9 +2,9 @@ import Ferry
 import FerryTestSupport
 import Testing
 
-// Outcomes and withdrawn versions of a replica that follows its space.
+// Outcomes and withdrawn versions of a replica that watches the space.
 extension BundlePairTests {
-  /// A replica that follows its space and has a version in use.
+  /// A replica that watches the space and has a version in use.
   private struct Watching {
     let server: Server
     /// Holds the replica's file.
@@ -39,7 +39,7 @@ extension BundlePairTests {
     let stage = try await watching()
     let (server, bundles) = (stage.server, stage.bundles)
     let board = try #require(try await bundles.active("board"))
-    // The first outcome may go with the sync that begins a watch.
+    // The first outcome may go with the first sync of a watch.
     try await bundles.confirm(board)
     try await eventually("the success") { try await counts(server) == [[1, 0]] }
     try await bundles.fail(board, reason: "it is blank")
@@ -51,7 +51,7 @@ extension BundlePairTests {
   func withdrawnWhileWatching() async throws {
     let stage = try await watching()
     let (server, bundles) = (stage.server, stage.bundles)
-    // A server sends events about the changes that it makes itself.
+    // A server also sends events about changes it makes itself.
     let withdrawn = try await server.ferryd(
       "bundle", "withdraw", "board", "--space", Device.space, "--server", server.url)
     #expect(withdrawn.status == .exited(0))

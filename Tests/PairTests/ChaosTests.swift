@@ -2,14 +2,14 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// `ferry-chaos` as its user runs it. `make chaos` runs the long rounds.
+/// `ferry-chaos`, run like a user's command. `make chaos` runs the long rounds.
 @Suite(.serialized, .hangLimit)
 struct ChaosTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// Runs it with its files below the test's directory.
+  /// Runs `ferry-chaos` with all files below the test's directory.
   private func chaos(_ arguments: String...) async throws -> ChildProcess.Finished {
     try await ChildProcess.run(
       try Executables.ferryChaos(), arguments, environment: ["TMPDIR": directory.url.path],
@@ -135,8 +135,7 @@ struct ChaosTests {
     #expect(try leftovers() == [])
   }
 
-  /// Returns the command lines of all processes that have this test's directory in their
-  /// environment.
+  /// Returns the command lines of all processes with this test's directory in their environment.
   private func processes() throws -> [String] {
     let mark = "TMPDIR=\(directory.url.path)"
     return try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { name in

@@ -3,10 +3,10 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// A parent that one device deletes, and a child that another one inserts meanwhile.
+/// A parent deleted by one device, and a child inserted by another one meanwhile.
 @Suite("Foreign keys that clash", .hangLimit)
 struct ClashTests {
-  /// A foreign key, the rule that the schema declares, and what is there in the end.
+  /// A foreign key, the rule declared by the schema, and the rows at the end.
   struct Case: Sendable, CustomTestStringConvertible {
     let action: String
     var rule: ClashRule?
@@ -172,7 +172,7 @@ struct ClashTests {
     }
   }
 
-  /// Two devices with tables that are synced, and statements of both that meet.
+  /// Two devices with synced tables, and conflicting statements of both.
   private func meet(
     _ schema: String, _ tables: [String], start: String, first: String, second: String
   ) async throws -> Pair {

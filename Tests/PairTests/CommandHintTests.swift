@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// Commands in hints, for a space that is not the file's first one.
+/// Commands in hints, for a space other than the file's first one.
 @Suite("Hints of a joined space", .hangLimit)
 struct CommandHintTests {
   @Test(

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// The command `ferry` end to end: its output and its exit status.
+/// The command `ferry` end to end: the output and the exit status.
 @Suite(.hangLimit)
 struct CommandTests {
   @Test("each command has a help text, and unknown words are wrong usage")

@@ -2,10 +2,10 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// The file docker-compose.yml against the program that it starts. No container runs here.
+/// The file docker-compose.yml against the program it starts. No container runs here.
 @Suite("docker-compose.yml", .hangLimit)
 struct ComposeTests {
-  /// The lines of each block that is not indented, or, of `services`, that is indented once.
+  /// The lines of each block without indentation, or, of `services`, with one level of it.
   private static func blocks() throws -> [String: [Substring]] {
     let text = try Project.text("docker-compose.yml")
     var blocks: [String: [Substring]] = [:]
@@ -21,7 +21,7 @@ struct ComposeTests {
     return blocks
   }
 
-  /// Whether a service, or a block that it takes in, has a setting.
+  /// Whether a service, or a block it includes, has a setting.
   private static func has(
     _ setting: String, _ lines: [Substring], _ blocks: [String: [Substring]]
   ) -> Bool {

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Several devices that edit the same rows without a network.
+/// Several devices editing the same rows without a network.
 @Suite(.hangLimit)
 struct ConflictTests {
   @Test(

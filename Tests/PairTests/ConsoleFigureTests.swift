@@ -33,7 +33,7 @@ struct ConsoleFigureTests {
     return list.map { JSONLine(members: $0) }
   }
 
-  /// Sends a packet whose earlier packet the server does not have. Returns its device.
+  /// Sends a packet whose predecessor is missing on the server. Returns the sending device.
   private func sendOutOfOrder(to server: Server) async throws -> String {
     let device = "0199c306-6400-7000-800a-11ce000000ff"
     let packet = #"""
@@ -101,7 +101,7 @@ struct ConsoleFigureTests {
       try await device.exchange()
     }
     try await behind.exchange()
-    // A page of changes states its place: this device knows both inserts, and then misses three.
+    // A page of changes states a place: this device knows both inserts, and then misses three.
     try await ahead.exchange()
     try await ahead.write("INSERT INTO notes VALUES ('1', 'x', 1), ('2', 'x', 2), ('3', 'x', 3)")
     try await ahead.exchange()
@@ -197,7 +197,7 @@ struct ConsoleFigureTests {
     let tab = try await BrowserTab.console(of: server, "#/server")
     let charts = "[...document.querySelectorAll('svg[role=img]')]"
     try await tab.until("\(charts).length === 3")
-    // The labels and lines that the page shows from now on, one list for each drawing.
+    // The labels and lines shown by the page from now on, one list for each drawing.
     _ = try await tab.value(
       """
       window.seen = [];

@@ -136,7 +136,7 @@ struct ConsoleTests {
     try await tab.expectClean(server)
   }
 
-  /// Expects that the last token expires an hour after it was made, and the first one never.
+  /// Expects the last token to expire an hour after it was made, and the first one never.
   private func expectExpiry(
     _ tab: BrowserTab, _ row: String, _ server: Server, _ token: String, between start: Date,
     and end: Date

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Folders that a person drags into the console, or chooses there, in a real browser.
+/// Folders dragged into the console, or chosen there, in a real browser.
 @Suite("Publishing in the console", .serialized, .hangLimit)
 struct ConsoleUploadTests {
   private let draft: Draft
@@ -68,7 +68,7 @@ struct ConsoleUploadTests {
     try await tab.until("!document.querySelector('form.card button').disabled")
     let picked = try await tab.text("document.querySelector('.drop').innerText")
     #expect(picked.contains("draft: 2 files, 9.0 MiB"), "\(picked)")
-    // Each step of the progress that the page shows.
+    // Each step of the progress on the page.
     _ = try await tab.value(
       """
       window.steps = [];
@@ -145,7 +145,7 @@ struct ConsoleUploadTests {
     _ = try await tab.value("\(withdraw).click()")
     try await tab.until("\(row).querySelector('.badge')?.textContent === 'withdrawn'")
     #expect(try await tab.text("\(row).querySelectorAll('button').length") == "0")
-    // The server's refusal is shown with its reason.
+    // The page shows the server's refusal with the reason.
     try await tab.drop(draft.path, on: ".drop")
     try await tab.until("!document.querySelector('form.card button').disabled")
     try await submit(tab, ["title": "The <b>board</b>"])
@@ -155,7 +155,7 @@ struct ConsoleUploadTests {
     try await tab.expectClean(server)
   }
 
-  /// A device fetches the bundle, and reports that it failed.
+  /// A device fetches the bundle, and reports a failure.
   private func report(to server: Server, _ token: String) async throws {
     let device = try await Device.joined(server.url, token: token)
     try await device.ferry("bundle", "fetch", "board", "--activate")

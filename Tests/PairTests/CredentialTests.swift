@@ -3,14 +3,14 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// The place of the token, and the servers that get it.
+/// The place of the token, and the servers with access to it.
 @Suite(.hangLimit)
 struct CredentialTests {
   private func mode(_ path: String) throws -> Int? {
     try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }
 
-  /// Makes a device that has joined with a token, whatever the mask of its process.
+  /// Makes a device joined with a token, whatever the mask of the process.
   private func joined(
     _ server: Server, umask: String = "000"
   ) async throws -> (device: Device, token: String) {
@@ -36,7 +36,7 @@ struct CredentialTests {
     try await device.write("INSERT INTO notes VALUES ('a', 'x', 1)")
     try await device.exchange()
     let replica = try await device.open()
-    // As long as the file is open, the files of its log are there as well.
+    // As long as the file is open, the log's files are there as well.
     for suffix in ["", "-wal", "-shm", "-token"] {
       #expect(try mode(device.path + suffix) == 0o600, "\(suffix)")
       let bytes = try Data(contentsOf: URL(filePath: device.path + suffix))
@@ -88,7 +88,7 @@ struct CredentialTests {
   }
 }
 
-/// Ferry through TLS, by a certificate authority of its own.
+/// Ferry through TLS, by a private certificate authority.
 @Suite(
   .hangLimit, .enabled(if: SecureProxy.isAvailable, "needs nginx and the openssl command"))
 struct PrivateAuthorityTests {

@@ -43,7 +43,7 @@ struct DeviceNameTests {
     #expect(line.text("winnerName") == "Ada's laptop" && line.text("loserName") == "Desk")
     #expect(line.text("winner") == "\(try await pair.two.status().device)")
     #expect(try await pair.one.ferry("log").output.contains("lost to \"Ada's laptop\" ("))
-    // The device changes its name; the other one learns it with its next sync.
+    // The device changes its name; the other one learns the name with the next sync.
     try await pair.two.ferry("name", "Ada’s 笔记本")
     try await pair.two.exchange()
     #expect(try await pair.one.ferry("conflicts").output.contains("\"Ada's laptop\""))

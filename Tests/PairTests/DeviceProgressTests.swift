@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// The progress of devices as the server reports it: the changes that they have applied (S1.13).
+/// The progress of devices as the server reports it: the changes they have applied (S1.13).
 @Suite("Progress of devices", .hangLimit)
 struct DeviceProgressTests {
   private func behind(_ server: Server) async throws -> [String: String] {

@@ -1,7 +1,7 @@
 import Ferry
 
-/// The code of the article "Your first replica", line by line but for the names that a test has to
-/// choose; `DocumentedFirstReplicaTests` compares them.
+/// The code of the article "Your first replica", line by line except for the names chosen by the
+/// test; `DocumentedFirstReplicaTests` compares them.
 func documentedFirstReplica(folder: String, server: String) async throws {
   let phone = try await Replica.open(folder + "/phone.db", server: server, space: "first")
   let laptop = try await Replica.open(folder + "/laptop.db", server: server, space: "first")

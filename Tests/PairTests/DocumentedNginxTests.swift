@@ -14,7 +14,7 @@ struct DocumentedNginxTests {
     #expect(try await Wire.send(.get, "\(server.url)/metrics").status == 200)
     #expect(try await Wire.send(.get, "\(proxy.url)/healthz").status == 200)
     let space = try await Wire.send(.put, "\(proxy.url)/v1/spaces/notes")
-    // The server has no tokens, and knows by the header that a proxy has sent the request.
+    // The server has no tokens, and recognises a proxy's request by the header.
     #expect(space.status == 403 && space.text.contains("X-Forwarded-For"), "\(space.text)")
     for path in ["/metrics", "/metrics?x=1", "//metrics", "/%6Detrics", "/x/%2e%2e/metrics"] {
       #expect(try await Wire.send(.get, proxy.url + path).status == 403, "\(path)")
@@ -41,7 +41,7 @@ private final class DocumentedNginx: Sendable {
     try #require(code.count == 2 && code[0].contains("http://127.0.0.1:8080"), "\(code)")
     let pass = code[0].replacing("http://127.0.0.1:8080", with: server.url)
     directory = try TemporaryDirectory(prefix: "ferry-nginx")
-    // If root starts it, its files belong to other users.
+    // If root starts nginx, the files belong to other users.
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o755], ofItemAtPath: directory.url.path)
     try FileManager.default.createDirectory(

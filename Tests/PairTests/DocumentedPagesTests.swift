@@ -39,7 +39,7 @@ struct DocumentedPagesTests {
       try await tab.go(to: try #require(started.text("address")))
     }
 
-    /// Waits until the page has confirmed that it works.
+    /// Waits until the page has confirmed success.
     func confirmed() async throws {
       var seen = 0
       while true {
@@ -56,7 +56,7 @@ struct DocumentedPagesTests {
     /// Waits for the text of a call of `console.log`.
     func hasLogged(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
       try await eventually("“\(text)” in the browser's console", from: tab) {
-        // A script that fails logs nothing more.
+        // A failed script logs nothing more.
         try #require(tab.faults.isEmpty, "\(tab.faults)", sourceLocation: sourceLocation)
         return tab.logged.contains(text)
       }

@@ -81,14 +81,14 @@ struct DownloadCommandTests {
     let wrong = String(sum.output.prefix(64))
     let failed = try await ferry(server.url, "film", "--sha256", wrong, exits: 1)
     #expect(failed.error.contains("not the expected one"))
-    // There is no manifest that a user would know.
+    // No user knows of a manifest.
     #expect(failed.error.contains("SHA-256 differs from the expected one"), "\(failed.error)")
     #expect(try names().isEmpty)
     let done = try await ferry(server.url, "film")
     let right = try #require(done.output.split(separator: " ").last).trimmingCharacters(
       in: .whitespacesAndNewlines)
     #expect(right.count == 64)
-    // nginx notes a request after its answer; the answer to a later one shows that it has.
+    // nginx logs a request after the answer; the answer to a later one proves the first entry.
     _ = try await Wire.send(.head, server.url)
     let requests = try server.log().count { $0.bytes > 0 }
     let again = try await ferry(server.url, "film", "--sha256", right)

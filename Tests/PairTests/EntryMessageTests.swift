@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// The messages about entries that a user names, and about answers that do not fit them.
+/// The messages about entries named by a user, and about answers that do not fit them.
 @Suite("Messages about named entries", .hangLimit)
 struct EntryMessageTests {
   private func device() async throws -> Device {

@@ -4,7 +4,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// `ferry files …`, and its processes killed while they write.
+/// `ferry files …`, and such processes killed during a write.
 @Suite("The commands of a file store", .hangLimit)
 struct FilesCommandTests {
   private let directory: TemporaryDirectory

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// A refusal gives a device another name; its earlier writes are still its own.
+/// A refusal gives a device another name; earlier writes still belong to it.
 @Suite(.hangLimit)
 struct FormerNameTests {
   private static let schema = #"{"tables":{"notes":{"columns":{"body":"ask"},"unique":[["n"]]}}}"#
@@ -18,7 +18,7 @@ struct FormerNameTests {
     return pair
   }
 
-  /// Writes a unique value that is taken, so that the device takes another name.
+  /// Writes a duplicate of a unique value, so the device takes another name.
   private func rename(_ device: Device) async throws {
     let before = try await device.status().device
     try await device.write("INSERT INTO notes VALUES ('refused', 'x', 1)")
@@ -57,7 +57,7 @@ struct FormerNameTests {
     try await pair.two.exchange()
     let kept = try await pair.two.open().conflicts()
     #expect(kept.filter(\.isLosersOwn).map(\.conflict.lost) == [20])
-    // A copy that continues under the former name writes values of its own.
+    // A copy that continues under the former name writes other values.
     #expect(kept.filter(\.isWinnersOwn).isEmpty)
     try await expectEqual([pair.one, pair.two])
   }

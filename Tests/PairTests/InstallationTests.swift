@@ -2,7 +2,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// `make install` and `make uninstall`, with the programs that the tests use.
+/// `make install` and `make uninstall`, with the programs of the tests.
 @Suite("Installation", .hangLimit)
 struct InstallationTests {
   private static let installed: Set = [

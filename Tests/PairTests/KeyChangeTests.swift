@@ -104,7 +104,7 @@ struct KeyChangeTests {
           == [["1", "new", "mine"], ["2", "new", "b"]])
       #expect(try await device.count("parts") == 2)
     }
-    // The new child of the old parent goes by its rule, and its values stay readable.
+    // The new child of the old parent goes by the parent's rule, and the values stay readable.
     let kept = try await pair.two.open().conflicts()
     #expect(kept.contains { $0.conflict.column == "title" && $0.conflict.lost == "c" })
   }

@@ -196,7 +196,7 @@ extension KeyTests {
     let pair = try await Self.pair()
     try await pair.one.write("INSERT INTO album VALUES (1, 'a')")
     try await settle([pair.one, pair.two])
-    // Numbers differ: two has its own album 2 meanwhile.
+    // Numbers differ: two has another album 2 meanwhile.
     try await pair.one.write("INSERT INTO tag SELECT 'x', id, 1 FROM album")
     try await pair.two.write("INSERT INTO tag SELECT 'x', id, 2 FROM album")
     for device in [pair.one, pair.two] {
@@ -241,7 +241,7 @@ extension KeyTests {
     let free = "SELECT id, name FROM orders WHERE name LIKE 'order %' AND name <> 'order 10250'"
     #expect(try await devices[2].rows(free) == devices[0].rows(free))
     #expect(try await devices[2].count("orders") == 103)
-    // A number that a deleted row had belongs to its record.
+    // The number of a deleted row belongs to the row's record.
     try await devices[1].write(
       "DELETE FROM lines WHERE id = 248; DELETE FROM orders WHERE id = 10248")
     try await settle(devices, equal: [])

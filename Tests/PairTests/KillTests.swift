@@ -17,7 +17,7 @@ struct KillTests {
     case halfSent
     /// The server has the request.
     case sent
-    /// The server has committed, and its response is on the way.
+    /// The server has committed, and the response is on the way.
     case committed
     /// The response has reached the client's machine; the client has not read it.
     case answered
@@ -82,7 +82,7 @@ struct KillTests {
     _ trap: ProxyTrap, to client: ChildProcess, _ proxy: TCPProxy
   ) async throws {
     client.send(SIGSTOP)
-    // The signal takes effect in its own time: "T" is stopped (proc(5)).
+    // The signal takes effect with a delay: "T" is stopped (proc(5)).
     try await eventually("the client to stand still") {
       try String(contentsOfFile: "/proc/\(client.processID)/status", encoding: .utf8)
         .contains("State:\tT")

@@ -6,10 +6,10 @@ import Foundation
 import Synchronization
 import Testing
 
-/// The memory of a real server of the shipped size (1 GiB) under requests that need much of it.
+/// The memory of a real server of the shipped size (1 GiB) under requests for much of it.
 @Suite(.hangLimit, .serialized)
 struct MemoryTests {
-  /// The most memory that the process may have had, in bytes: three quarters of the shipped size.
+  /// The most memory of the process in bytes: three quarters of the shipped size.
   private static let bound = 768 << 20
   private static let large = ["large1", "large2", "large3"]
 
@@ -65,7 +65,7 @@ struct MemoryTests {
       return socket
     }
     defer { for socket in sockets { close(socket) } }
-    // Requests that were sent are counted when they are answered.
+    // Requests are counted when they are answered.
     try await eventually("answers that find no memory") {
       try await server.metric("ferry_memory_refused_total") > 0
     }
@@ -83,12 +83,12 @@ struct MemoryTests {
   }
 }
 
-/// The writers that are done.
+/// The finished writers.
 private final class Done: Sendable {
   let count = Mutex(0)
 }
 
-/// A device that writes records of nearly the largest size.
+/// A writer of records of nearly the largest size.
 private final class LargeWriter: Sendable {
   private let url: String
   private let tail = Mutex<OperationID?>(nil)

@@ -1,7 +1,7 @@
 import FerrySyncClient
 import Testing
 
-/// Tables that cannot be synced after a migration, and migrations that are refused.
+/// Tables unfit for sync after a migration, and refused migrations.
 extension MigrationTests {
   @Test("a table that cannot be recorded any more is reported, and the others are synced")
   func unusable() async throws {

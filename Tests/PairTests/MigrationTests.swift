@@ -7,7 +7,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Schema changes that bypass the triggers: their writes reach the others, and nothing is lost.
+/// Schema changes that bypass the triggers: the changed rows reach the others, and nothing is lost.
 @Suite(.hangLimit)
 struct MigrationTests {
   static let schema = "CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT, n INTEGER)"
@@ -318,7 +318,7 @@ struct MigrationTests {
   }
 }
 
-/// Calls its owner before each request.
+/// Calls the owner before each request.
 private struct WatchedTransport: Transport {
   let base = CurlTransport()
   let watch: @Sendable (TransportRequest) async throws -> Void
@@ -334,7 +334,7 @@ private struct WatchedTransport: Transport {
 }
 
 extension Device {
-  /// Changes the file as a program does that does not know Ferry.
+  /// Changes the file like a program that does not know Ferry.
   func edit(_ sql: String) throws {
     let connection = try SQLiteConnection(path: path)
     try connection.transaction { try connection.execute(sql) }

@@ -11,7 +11,7 @@ struct MirrorAbsenceTests {
     let stage = try await MirrorFaultTests.stage()
     try await stage.device.write("INSERT INTO tasks(id, title) VALUES ('a', 'new')")
     try await stage.device.exchange()
-    // One step that carries all.
+    // One step carries all.
     try await stage.mirror(["verify", "crm"])
     try stage.sql(
       """

@@ -4,7 +4,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Adoptions while programs write to the table, and adoptions that are killed.
+/// Adoptions during programs' writes to the table, and killed adoptions.
 @Suite("Adopted tables under writes", .hangLimit)
 struct MirrorAdoptionFaultTests {
   private static let many = """
@@ -14,7 +14,7 @@ struct MirrorAdoptionFaultTests {
   private static let items =
     "SELECT CAST(id AS text), CAST(n AS text), note FROM items ORDER BY items.id"
 
-  /// The row that the slices cannot come past, and that the writer leaves alone.
+  /// The row that the slices cannot pass; the writer leaves it alone.
   private static let locked = 19_000
 
   /// Writes to rows before and behind the slices' place: updates, inserts, deletes and new keys.
@@ -42,7 +42,7 @@ struct MirrorAdoptionFaultTests {
       while !Task.isCancelled {
         round += 1
         try Self.write(round, connection)
-        // A transaction that is rolled back, and one that stays open for a while.
+        // A transaction with a rollback, and one left open for a while.
         try connection.execute("BEGIN")
         try connection.execute(
           "UPDATE items SET n = -1 WHERE id = \(round * 53 % 20_000) AND id <> \(Self.locked)")
@@ -115,7 +115,7 @@ struct MirrorAdoptionFaultTests {
     #expect(try await company.device.value("SELECT note FROM items WHERE id = 19999") == "last")
   }
 
-  /// Returns a company with nine notes, and the connection that holds the last one until it commits.
+  /// Returns a company with nine notes, and a connection with a lock on the last one until commit.
   private static func lockedNotes() async throws -> (
     MirrorAdoptionTests.Company, PostgresConnection
   ) {
@@ -152,7 +152,7 @@ struct MirrorAdoptionFaultTests {
     try FileManager.default.copyItem(at: folder, to: copy)
     try stage.sql("DELETE FROM notes WHERE id = 1")
     try await Self.adoptUnlocked(company)
-    // The space has the row again, with the values that the copy knows.
+    // The space has the row again, with the values known to the copy.
     try await company.join()
     #expect(try await company.device.rows("SELECT id FROM notes WHERE id = 1") == [])
     try await company.device.write("INSERT INTO notes VALUES (1, 'n1')")
@@ -229,9 +229,9 @@ struct MirrorAdoptionFaultTests {
       SET session_replication_role = replica; INSERT INTO notes VALUES (10, 'ten', 'x'), (11, 'eleven', NULL);
       DELETE FROM notes WHERE id = 5
       """)
-    // An update of a row that the space never had.
+    // An update of a row unknown to the space.
     try stage.sql("UPDATE notes SET body = 'TEN' WHERE id = 10")
-    // An update of a row that a device has deleted: the space's rule decides.
+    // An update of a row deleted by a device: the space's rule decides.
     try await company.device.write("DELETE FROM notes WHERE id = 1")
     try await company.device.exchange()
     try stage.sql("UPDATE notes SET body = 'one' WHERE id = 1")

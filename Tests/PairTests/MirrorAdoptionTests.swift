@@ -29,7 +29,7 @@ struct MirrorAdoptionTests {
         + more
     }
 
-    /// Starts an adoption that does not come past a row that `connection` has locked.
+    /// Starts an adoption that cannot pass a row locked by `connection`.
     func start(_ table: String) throws -> ChildProcess {
       try ChildProcess(
         try Executables.ferryd(),
@@ -214,7 +214,7 @@ struct MirrorAdoptionTests {
       try FileManager.default.removeItem(atPath: folder + "/" + file)
     }
     run = try stage.run()
-    // A row that becomes fit travels, and so do those that waited for it.
+    // A row travels as soon as it is fit, and so do the rows waiting for it.
     try stage.sql("UPDATE nodes SET size = 0 WHERE id = 1; UPDATE nodes SET size = 2 WHERE id = 5")
     try await stage.quiet()
     try await eventually("the rows travel") {

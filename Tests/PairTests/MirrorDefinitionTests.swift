@@ -4,7 +4,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Tables that a company changes while a mirror records their writes. No write of the company fails.
+/// Tables changed by a company while a mirror records their writes. No write of the company fails.
 @Suite("Changed definitions of mirrored tables", .hangLimit)
 struct MirrorDefinitionTests {
   typealias Company = MirrorAdoptionTests.Company
@@ -23,7 +23,7 @@ struct MirrorDefinitionTests {
     return company
   }
 
-  /// Compares all rows, and checks that the mirror runs.
+  /// Compares all rows, and checks the running mirror.
   private static func resume(_ company: Company) async throws {
     let stage = company.stage
     try await stage.mirror(["verify", "crm"], exits: 4)
@@ -53,7 +53,7 @@ struct MirrorDefinitionTests {
     let status = try await stage.mirror(["status", "crm"], exits: 4).output
     #expect(status.contains("stopped    table tasks: "), "\(status)")
     #expect(status.contains("ferryd mirror verify crm --repair space"), "\(status)")
-    // A server that runs the mirror says so, and no write fails meanwhile.
+    // A server with the mirror reports this, and no write fails meanwhile.
     let server = try await Server.start(
       .embedded, ["--mirror", "crm", "--mirrors", stage.mirrors.url.path])
     try await eventually("the metrics name it") {

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Unique values that rows exchange on a device, in tables of a company that checks them at once.
+/// Unique values exchanged by rows on a device, in a company's tables with immediate checks.
 @Suite("Exchanged values in adopted tables", .hangLimit)
 struct MirrorExchangeTests {
   @Test("rows that exchange unique values on a device exchange them in a company's table")

@@ -4,7 +4,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Writes that are hard for a mirror: large, in an unusual order, or with values that one side lacks.
+/// Hard writes for a mirror: large, in an unusual order, or with values missing on one side.
 @Suite("Mirrors under hard writes", .hangLimit)
 struct MirrorFaultTests {
   static let schema = """
@@ -302,7 +302,7 @@ struct MirrorFaultTests {
   @Test("a child whose parent another transaction wrote later arrives with it")
   func laterParent() async throws {
     let stage = try await Self.stage()
-    // The child is written first, and its key is checked at commit.
+    // The child is written first, and the key is checked at commit.
     let child = try PostgresConnection(url: stage.database)
     try child.execute("BEGIN; INSERT INTO app.tasks(id, list) VALUES ('a', 'l')")
     try stage.sql("INSERT INTO app.lists(id) VALUES ('l')")

@@ -4,7 +4,8 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// One table of a company with rows of many spaces, and a group of mirrors that follows its values.
+/// One table of a company with rows of many spaces, and a group of mirrors that follows the table's
+/// values.
 @Suite("Groups of mirrors", .hangLimit)
 struct MirrorGroupTests {
   private static let tasks = """
@@ -33,7 +34,7 @@ struct MirrorGroupTests {
     return device
   }
 
-  /// Waits until a device has the titles of its rows.
+  /// Waits until a device has the titles of its space's rows.
   private func expect(_ device: Device, _ titles: [String]) async throws {
     try await eventually("\(titles)") {
       try await device.exchange()
@@ -59,7 +60,7 @@ struct MirrorGroupTests {
     )
     try await expect(one, ["t2", "t4", "t6"])
     try await expect(two, ["t1", "t3", "t5"])
-    // A program's new account, a row that moves into another new one, and a device's row.
+    // A program's new account, a row moved into another new one, and a device's row.
     try stage.sql(
       """
       INSERT INTO tasks VALUES (10, '3', 'c1'), (11, '3', 'c2'), (12, '1', 'a');
@@ -125,7 +126,7 @@ struct MirrorGroupTests {
     let run = try stage.run("all")
     try stage.sql("UPDATE tasks SET title = 'new'")
     try await stage.quiet()
-    // Processes of connections that were closed a moment ago may still be there.
+    // Processes of connections closed a moment ago may still be there.
     let watcher = try PostgresConnection(url: stage.database)
     try await eventually("at most ten connections", from: run) {
       let used = try watcher.query(
@@ -157,14 +158,14 @@ struct MirrorGroupTests {
         verified.contains("tasks: 1 row does not travel: no mirror has account \(shown)\n"),
         "\(verified)")
     }
-    // The same command forgets a value that no row has any more.
+    // The same command forgets a value without any row left.
     try stage.sql("UPDATE tasks SET account = '2' WHERE id = 7")
     #expect(try await !adopt(company).output.contains("a/b"))
     let run = try stage.run("all")
     try await expect(try await device(company, "account-2"), ["t1", "t3", "t5", "x"])
     run.send(SIGTERM)
     _ = try await run.exitStatus()
-    // The group ends with all its mirrors and triggers; the rows stay.
+    // The group ends with all mirrors and triggers; the rows stay.
     try await stage.mirror(["remove", "all"])
     #expect(try names(company) == [])
     #expect(

@@ -4,14 +4,14 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Mirrors whose making or end is disturbed: nothing of them is left that no command can remove.
+/// Mirrors whose making or end is disturbed: a command can remove everything left of them.
 @Suite("The making of mirrors", .hangLimit)
 struct MirrorMakingTests {
   private typealias Stage = MirrorTests.Stage
 
   private static let add = ["add", "crm", "--schema", "app"]
 
-  /// A server with tokens, and a device that has published its tables.
+  /// A server with tokens, and a device with published tables.
   private static func stage() async throws -> (stage: Stage, writer: String) {
     let server = try await Server.start()
     let admin = try await server.token("admin")
@@ -48,7 +48,7 @@ struct MirrorMakingTests {
         try Executables.ferryd(), ["mirror"] + options + ["--mirrors", stage.mirrors.url.path],
         directory: stage.mirrors.url)
     }
-    // It waits for this lock before its entry.
+    // The mirror waits for this lock before its entry.
     let lock = try PostgresConnection(url: stage.database)
     try lock.execute("BEGIN")
     try lock.execute("SELECT pg_advisory_xact_lock(7310593)")

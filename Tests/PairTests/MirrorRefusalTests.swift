@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Committed transactions of programs that the space refuses: nothing of them is undone.
+/// Committed transactions of programs, refused by the space: nothing of them is undone.
 @Suite("Transactions of programs that the space refuses", .hangLimit)
 struct MirrorRefusalTests {
   typealias Company = MirrorAdoptionTests.Company
@@ -24,7 +24,7 @@ struct MirrorRefusalTests {
     _ = try await run.exitStatus()
   }
 
-  /// Makes a company with rules of its space, while no mirror runs.
+  /// Makes a company with rules of the space, while no mirror runs.
   private static func adopted() async throws -> Company {
     let company = try await Company.make(shop)
     try await company.adopt(

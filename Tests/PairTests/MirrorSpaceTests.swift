@@ -94,14 +94,15 @@ struct MirrorSpaceTests {
     let stage = accounts.stage
     let runs = [try stage.run("a1"), try stage.run("a2")]
     let tasks = "SELECT id, old FROM tasks ORDER BY id"
-    // A child of its own space, one of the other, their children, and a row that refers to it.
+    // A child in the same space, one in the other, their children, and a row with a reference to
+    // the list.
     try await accounts.devices[0].write("DELETE FROM lists WHERE id = 1")
     try await accounts.expect(
       0, tasks, [[3, .null], [4, .null], [5, .null], [6, .null]])
     try await accounts.expect(0, "SELECT id FROM steps ORDER BY id", [[3], [4]])
     try await accounts.expect(1, tasks, [[7, .null]])
     try await accounts.expect(1, "SELECT id FROM steps", [])
-    // A table that refers to itself; the device deletes one of the descendants, too.
+    // A table with references to itself; the device deletes one of the descendants, too.
     try await accounts.devices[0].write("DELETE FROM tasks WHERE id IN (3, 5)")
     try await accounts.expect(0, tasks, [[6, .null]])
     try await accounts.expect(0, "SELECT id FROM steps", [[4]])
@@ -215,7 +216,7 @@ struct MirrorSpaceTests {
     let stage = accounts.stage
     let before = try stage.rows("SELECT t::text FROM tasks t WHERE id IN (2, 5, 8, 9) ORDER BY id")
     let runs = [try stage.run("a1"), try stage.run("a2")]
-    // It takes keys of rows that are not its own: another space's, and one without a space.
+    // The device takes keys of rows in other hands: another space's, and one without a space.
     try await accounts.devices[0].write(
       "INSERT INTO tasks(id, title) VALUES (2, 'mine'), (5, 'mine'), (9, 'mine'), (40, 'good')")
     try await accounts.devices[0].exchange()
@@ -225,7 +226,7 @@ struct MirrorSpaceTests {
     try await accounts.expect(
       0, "SELECT id, title FROM tasks ORDER BY id",
       [[1, "t1"], [4, "t4"], [7, "t7"], [40, "good"]])
-    // A row that leaves while its former space's device writes to it.
+    // A row leaves while its former space's device writes to it.
     try stage.sql("UPDATE tasks SET account = 2 WHERE id = 7")
     try await accounts.devices[0].write("UPDATE tasks SET title = 'late' WHERE id = 7")
     try await accounts.devices[0].exchange()

@@ -4,7 +4,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Tables and constraints that PostgreSQL has or refuses when a mirror makes its own.
+/// Tables and constraints that PostgreSQL has or refuses when a mirror makes tables.
 @Suite("Tables of mirrors", .hangLimit)
 struct MirrorTablesTests {
   private typealias Stage = MirrorTests.Stage

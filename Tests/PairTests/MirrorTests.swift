@@ -4,7 +4,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Tables of PostgreSQL that a mirror keeps in sync with a space, with real servers and processes.
+/// Tables of PostgreSQL, synced with a space by a mirror, with real servers and processes.
 @Suite("Mirrors", .hangLimit)
 struct MirrorTests {
   static let schema = """
@@ -16,7 +16,7 @@ struct MirrorTests {
       PRIMARY KEY(hall, place)) WITHOUT ROWID;
     """
 
-  /// A server, a device that has published its tables, and a database for a mirror.
+  /// A server, a device with published tables, and a database for a mirror.
   struct Stage {
     let server: Server
     let device: Device
@@ -75,8 +75,8 @@ struct MirrorTests {
       }
     }
 
-    /// Waits until the query returns the rows. One that fails is tried again: the mirror may not
-    /// have made its table yet.
+    /// Waits until the query returns the rows. Tries a failed query again: the mirror may not have
+    /// made the table yet.
     func eventuallyRows(_ query: String, _ rows: [[String?]]) async throws {
       do {
         try await eventually("\(rows) from \(query)") { (try? self.rows(query)) == rows }
@@ -142,7 +142,7 @@ struct MirrorTests {
         ["l", "home"], ["m", "new"],
       ])
     #expect(try await stage.device.rows("SELECT * FROM seats") == [[1, 8, "Ada!"]])
-    // A cascade in PostgreSQL, and a row without a key of its own.
+    // A cascade in PostgreSQL, and a row without an explicit key.
     try stage.sql("DELETE FROM app.lists WHERE id = 'm'; INSERT INTO app.tasks(title) VALUES ('c')")
     try await stage.quiet()
     try await stage.device.exchange()

@@ -3,13 +3,13 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Rows of the space that a mirror's own file cannot hold.
+/// Rows of the space that a mirror's file cannot hold.
 @Suite("Rows that wait in a mirror's file", .hangLimit)
 struct MirrorWaitingTests {
   @Test("the second of two rows with one unique value is listed with exit code 4 until it changes")
   func unique() async throws {
     let stage = try await MirrorFaultTests.stage()
-    // Its table has no unique column, so it may write both rows.
+    // The other table has no unique column, so it may write both rows.
     let other = try await Device.joined(
       stage.server.url, schema: "CREATE TABLE lists(id TEXT PRIMARY KEY NOT NULL, name TEXT);",
       tracking: ["lists"])

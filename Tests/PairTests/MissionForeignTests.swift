@@ -29,7 +29,7 @@ struct MissionForeignTests {
     try await publish("\(proxy.url)/file")
   }
 
-  /// Publishes the mission with its item at an address.
+  /// Publishes the mission with the item at an address.
   private func publish(_ url: String) async throws {
     let folder = try TemporaryDirectory()
     let manifest = folder.file("mission.json")
@@ -112,7 +112,7 @@ struct MissionForeignTests {
     try await expectRight()
   }
 
-  /// Returns content that is beside the replica.
+  /// Returns content beside the replica.
   private func leftovers() throws -> [String] {
     let folder = device.path + ".missions"
     return try FileManager.default.subpathsOfDirectory(atPath: folder).filter { path in

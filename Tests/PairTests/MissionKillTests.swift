@@ -6,8 +6,8 @@ import Testing
 /// Downloads whose device is killed, at any moment.
 @Suite(.serialized, .hangLimit)
 struct MissionKillTests {
-  /// The bytes that a killed process may have read from a connection and not written. They are a
-  /// part that is being written, one that waits, and the content of libcurl's buffer.
+  /// The bytes possibly read from a connection by a killed process, but not written. They are a
+  /// part under way to the file, a waiting part, and the content of libcurl's buffer.
   private static let lossPerConnection = 192 << 10
   /// The same of a process: a large item has four connections.
   private static let lossPerKill = 4 * lossPerConnection
@@ -16,18 +16,18 @@ struct MissionKillTests {
   private enum Moment {
     /// In the middle of everything, as fast as it can.
     case working
-    /// It has reported its progress, and waits for more.
+    /// The process has reported progress, and waits for more.
     case told
   }
 
-  /// Downloads until so many bytes have come, and kills the process. Returns the bytes that it had
-  /// read from its connections, by the system's remaining buffers, and all of its reports.
+  /// Downloads until so many bytes have come, and kills the process. Returns the bytes read from
+  /// the connections, by the system's remaining buffers, and all reports.
   private func kill(
     _ stage: MissionStage, _ moment: Moment, after bytes: Int
   ) async throws -> (read: Int, told: [MissionRun.Progress]) {
     let proxy = stage.proxy
     let before = proxy.byteCount(.answer)
-    // Nothing comes before the trap is set: the process would be at its end by then.
+    // Nothing comes before the trap is set: the process would be at an end by then.
     proxy.set(LinkConditions(answers: .stalled))
     let run = try stage.download()
     switch moment {

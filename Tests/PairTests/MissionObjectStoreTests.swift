@@ -17,7 +17,7 @@ struct MissionObjectStoreTests {
     try ObjectStoreServer.write(ObjectStoreServer.key, to: folder.file("credentials"))
   }
 
-  /// The options of a node, whose directory is its own.
+  /// The options of a node with a separate directory.
   private func content(
     _ bucket: String, node: String, credentials: String = "credentials"
   ) -> [String] {
@@ -119,7 +119,7 @@ struct MissionObjectStoreTests {
     #expect(try files(of: "east") == [] && files(of: "west") == [])
   }
 
-  /// The commands that work on the store and the bucket, and the collector.
+  /// The commands for the store and the bucket, and the collector.
   private func checkCommands(_ server: Server, _ bucket: String) async throws {
     let options = content(bucket, node: "third")
     let shown = try await server.run(

@@ -22,7 +22,7 @@ struct MissionPairTests {
     try #require(finished.status == .exited(0), "\(finished.error)")
   }
 
-  /// Returns the bytes of items that came over the network, by the reports until the manager was
+  /// Returns the bytes of items received over the network, by the reports until the manager was
   /// closed.
   private func fetched(_ events: AsyncStream<MissionEvent>) async -> Int64 {
     var fetched: Int64 = 0

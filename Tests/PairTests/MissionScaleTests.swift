@@ -7,7 +7,7 @@ import Testing
 @Suite(.hangLimit)
 struct MissionScaleTests {
   private static let items = 2_000
-  /// The memory that neither the server nor the device may exceed, in bytes.
+  /// The limit of memory for both the server and the device, in bytes.
   private static let memory = 64 << 20
 
   @Test("thousands of items need one request each, and little memory on both sides")

@@ -6,7 +6,7 @@ import Testing
 /// Downloads whose server is killed, or stopped, in the middle.
 @Suite(.serialized, .hangLimit)
 struct MissionServerLossTests {
-  /// Bytes a second that leave seconds between a third of the content and its end. So a fault of
+  /// Bytes a second that leave seconds between a third of the content and the end. So a fault of
   /// the server takes effect in between on a busy machine, too.
   private static let rate = "4MiB"
 

@@ -6,7 +6,7 @@ import Testing
 /// Publishing to a server elsewhere, interrupted.
 @Suite(.hangLimit)
 struct MissionUploadTests {
-  /// Bytes of content that a publisher sends at once.
+  /// Bytes of content sent at once by a publisher.
   private static let part = 4 << 20
 
   /// Publishes through a proxy.

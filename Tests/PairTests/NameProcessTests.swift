@@ -3,8 +3,8 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Names and values that are easily confused, through the programs. A file is imported, sent,
-/// pulled into a table made from the pulled columns, and compared with the server.
+/// Easily confused names and values, through the programs. A file is imported, sent, pulled into a
+/// table made from the pulled columns, and compared with the server.
 @Suite(.hangLimit)
 struct NameProcessTests {
   private struct Sample {
@@ -16,7 +16,7 @@ struct NameProcessTests {
       var samples = NameSamples(seed: seed)
       repeat {
         table = samples.name()
-        // Words that begin with a dash are options; no table begins like Ferry's or SQLite's.
+        // Words with a dash at the start are options; no table begins like Ferry's or SQLite's.
       } while table.hasPrefix("-")
         || ["ferry_", "sqlite_"].contains { table.asciiFolded.hasPrefix($0) }
       var taken: Set<Name> = ["id"]

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Messages that repeat names of tables and columns, or words of the command line.
+/// Messages with names of tables and columns, or words of the command line.
 @Suite("Messages with names", .hangLimit)
 struct NamedMessageTests {
   private func device() async throws -> Device {

@@ -59,8 +59,8 @@ struct NodesTests {
     try await one.write("INSERT INTO notes VALUES ('a', 'one', 1)")
     try await one.exchange()
     _ = try await watch.line { $0.contains("1 pulled") }
-    // They arrive in order, so the noise would have been received before. A head that was read when
-    // the channel was listened to is no notification.
+    // They arrive in order, so the noise would have been received before. A head read at the start
+    // of listening to the channel is no notification.
     #expect(try await west.metric("ferry_notifications_total") <= 1)
     #expect(try await west.metric("ferry_notification_channels") == 1)
     watch.send(SIGINT)

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// The behaviour of a device without a network, in a real process that has none.
+/// The behaviour of a device without a network, in a real process without one.
 @Suite(
   .hangLimit,
   .enabled("needs the right to make a network namespace") { await EmptyNetwork.isPossible })
@@ -32,10 +32,10 @@ struct OfflineTests {
 
 /// Processes without a network.
 private enum EmptyNetwork {
-  /// Runs a program with no network but an address for itself that is down (unshare(1)).
+  /// Runs a program without a network; even the loopback is down (unshare(1)).
   static let unshare = URL(filePath: "/usr/bin/unshare")
 
-  /// Whether this process may do that.
+  /// Whether this process may do so.
   static var isPossible: Bool {
     get async {
       let probe = try? await ChildProcess.run(unshare, ["--net", "echo", "yes"])

@@ -3,8 +3,8 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// One-way tables between real processes (SPEC.md §17): a device that only sends its messages, and
-/// one that sees the server's state of them.
+/// One-way tables between real processes (SPEC.md §17): a device that only sends messages, and one
+/// that sees the server's state of them.
 @Suite(.hangLimit)
 struct OneWayTests {
   private static let schema = """
@@ -12,7 +12,7 @@ struct OneWayTests {
     CREATE TABLE messages(id TEXT PRIMARY KEY, body TEXT)
     """
 
-  /// Makes a pair whose sender reaches the server through the proxy; its notes are two-way.
+  /// Makes a pair whose sender reaches the server through the proxy; the notes are two-way.
   private func makePair(
     _ kind: StoreKind = .embedded, _ options: String...
   ) async throws -> Pair {

@@ -2,7 +2,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// The example `Examples/Online` in a real browser, from an origin of its own.
+/// The example `Examples/Online` in a real browser, from a separate origin.
 @Suite("The online client in a browser", .serialized, .hangLimit)
 struct OnlineExampleTests {
   private let pages: PageServer
@@ -27,8 +27,8 @@ struct OnlineExampleTests {
     """
   }
 
-  /// Starts a server that permits an origin, by default that of the page, with a device whose notes it
-  /// has.
+  /// Starts a server for one permitted origin, by default the page's, and a device with notes on
+  /// the server.
   private func start(
     _ notes: String = "('a', 'Buy milk', 2)", permitting origin: String? = nil
   ) async throws -> (server: Server, token: String, device: Device) {

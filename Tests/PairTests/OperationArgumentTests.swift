@@ -2,7 +2,7 @@ import Ferry
 import FerryTestSupport
 import Testing
 
-/// Operations that a command line names by the beginning of their identifier.
+/// Operations named by the beginning of their identifier on a command line.
 @Suite("Short operations", .hangLimit)
 struct OperationArgumentTests {
   @Test("lists show short forms that undo accepts, and --json has whole identifiers")

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Other programs that write to a replica's file with `libferry_sqlite`, as processes.
+/// Other programs writing to a replica's file with `libferry_sqlite`, as processes.
 @Suite("Other writers", .hangLimit)
 struct OtherWriterTests {
   private static let operations = "SELECT grp, kind, record FROM ferry_operations ORDER BY seq"
@@ -67,7 +67,7 @@ struct OtherWriterTests {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in OtherWriter.allCases {
         group.addTask {
-          // Commits that wait for a slow disk would keep the file from the others for too long.
+          // Commits on a slow disk would keep the file from the others for too long.
           let scripts =
             ["PRAGMA synchronous = OFF"]
             + (1...20).map { "INSERT INTO notes VALUES ('\(writer)-\($0)', 'x', \($0))" }

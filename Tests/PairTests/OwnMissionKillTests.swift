@@ -9,7 +9,7 @@ import Testing
   "Composed missions whose process is killed", .hangLimit,
   .enabled(if: NginxFileServer.isAvailable))
 struct OwnMissionKillTests {
-  /// The bytes that a killed process may have read from its two connections and not written; see
+  /// The bytes possibly read from two connections by a killed process, but not written; see
   /// `MissionKillTests`.
   private static let lossPerKill = 2 * 192 << 10
 
@@ -49,7 +49,7 @@ struct OwnMissionKillTests {
       let arguments =
         ["add", "knots", "Knots"]
         + ["film", "map"].map { "\($0)=\(proxy.url)/file?\($0)" }
-      // Nothing comes before the trap is set: the process would be at its end by then.
+      // Nothing comes before the trap is set: the process would be at an end by then.
       proxy.set(LinkConditions(answers: .stalled))
       let child = try ChildProcess(
         try Executables.ferryCourses(), [folder] + (number == 1 ? arguments : ["fetch"]))
@@ -81,7 +81,7 @@ struct OwnMissionKillTests {
   @Test("a process that is killed at any step leaves the former version or the next one, whole")
   func steps() async throws {
     let killer = try await StepKiller()
-    // The content follows from the address, so that no version can get another one's.
+    // The content follows from the address, so no version can get another one's.
     let server = try HTTPServer(configuration: HTTPServer.Configuration()) { request in
       let content = Array("content \(request.segments.first ?? "")".utf8)
       return HTTPResponse(
@@ -108,7 +108,7 @@ struct OwnMissionKillTests {
       // Each of the first steps, and then fewer of them.
       step += 1 + step / 20
     }
-    // The last one ended by itself: once, on a busy machine, with a part left to its next fetch.
+    // The last one ended by itself: once, on a busy machine, with a part left to the next fetch.
     _ = try await run("fetch")
     #expect(try await course().title == "Round \(step)")
     #expect(kills > 20 && rounds.count > 1, "\(rounds)")

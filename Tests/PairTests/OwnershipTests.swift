@@ -3,7 +3,7 @@ import FerryNetworking
 import FerryTestSupport
 import Testing
 
-/// Device identifiers belong to the user that used them first.
+/// Device identifiers belong to the user of their first request.
 @Suite(.hangLimit)
 struct OwnershipTests {
   /// Returns two devices of a server with tokens, the first one having written something.

@@ -68,7 +68,7 @@ struct PatchPairTests {
     "the documents' trial of the script prints as documented",
     .enabled(if: isBuilt, "`make patches` builds ferry-patch, which this test runs"))
   func trial() async throws {
-    // A command, a call, its typed answer and the result.
+    // A command, a call, the typed answer and the result.
     let lines = try documented("console").split(separator: "\n").map(String.init)
     try #require(lines.count == 4 && lines[0].hasPrefix("$ ferry-patch "))
     let folder = try TemporaryDirectory()

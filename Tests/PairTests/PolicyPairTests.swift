@@ -20,7 +20,7 @@ struct PolicyPairTests {
     CREATE TABLE asked(id TEXT PRIMARY KEY, a TEXT, b TEXT);
     """
 
-  /// Creates two devices that know the schema, and have the rows of `rows`.
+  /// Creates two devices with the schema and the rows of `rows`.
   private func devices(
     _ rows: String, _ kind: StoreKind = .embedded
   ) async throws -> (Server, Device, Device) {
@@ -107,7 +107,7 @@ struct PolicyPairTests {
     #expect(
       try await two.rows("SELECT high, low, tags, fixed, mine FROM marks")
         == [[9, 2, "[1,2,3]", "one", "two"]])
-    // Each losing value is kept, with its author.
+    // Each losing value is kept, with the author.
     let listed = try JSONLine.all(try await two.ferry("--json", "conflicts").output)
     let fixed = try #require(listed.first { $0.text("column") == "fixed" })
     #expect(fixed.text("lost") == "two")
@@ -215,7 +215,7 @@ struct PolicyPairTests {
     try await one.write("UPDATE held SET n = 9, m = 7 WHERE id = 'a'")
     try await one.write("UPDATE held SET high = 5 WHERE id = 'b'")
     try await one.exchange()
-    // The server overrules this operation, so that only a pull confirms the packet.
+    // The server overrules this operation, so only a pull confirms the packet.
     try await two.write("UPDATE held SET high = 2 WHERE id = 'b'")
     _ = try await two.open().pull()
     try await two.write("UPDATE held SET m = 3 WHERE id = 'a'")
@@ -262,7 +262,7 @@ struct PolicyPairTests {
     try await one.ferry("undo", operations[2])
     try await settle(one, two)
     #expect(try await two.rows() == [["a", "x", 2]])
-    // A value that another device has changed since stays.
+    // A value changed since by another device stays.
     try await two.write("UPDATE kept SET a = 'theirs'")
     try await settle(two, one)
     try await one.ferry("undo", operations[1])

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Definitions of tables that travel in the space's schema.
+/// Definitions of tables in the space's schema.
 @Suite("Published tables", .hangLimit)
 struct PublishTests {
   private static let schema = """
@@ -157,7 +157,7 @@ struct PublishTests {
       let next: Value = step == 20 ? .null : .text("s\(step + 1)")
       try await one.write("INSERT INTO steps VALUES (?, ?, 0)", [.text("s\(step)"), next])
     }
-    // The pull list has each record at its newest write: children come first.
+    // The pull lists each record at the newest write: children come first.
     for person in 1...3 { try await one.write("UPDATE people SET n = 1 WHERE id = \(person)") }
     for step in 1...20 { try await one.write("UPDATE steps SET n = 1 WHERE id = 's\(step)'") }
     try await one.ferry("schema", "publish")
@@ -246,7 +246,7 @@ struct PublishTests {
     let parts = "SELECT a, b, typeof(b), n FROM pairs ORDER BY n"
     #expect(try await two.rows(parts) == one.rows(parts))
     #expect(try await two.value("SELECT v FROM kinds WHERE id = 'a'") == "007")
-    // Only its author's device compares names without case.
+    // Only the author's device compares names without case.
     try await two.write("INSERT INTO hens VALUES ('n', 'e', 'ADA', NULL)")
     try await two.write("DELETE FROM hens WHERE id = 'n'")
     await #expect(throws: ReplicaError.self) {

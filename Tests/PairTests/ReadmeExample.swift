@@ -1,7 +1,7 @@
 import Ferry
 
-/// The README's example, line by line but for the two names that a test has to choose;
-/// `ReadmeTests` compares them.
+/// The README's example, line by line except for the two names chosen by the test; `ReadmeTests`
+/// compares them.
 func readmeExample(file: String, server: String) async throws {
   let replica = try await Replica.open(file, server: server, space: "demo")
   try await replica.write { database in

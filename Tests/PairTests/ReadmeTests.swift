@@ -40,7 +40,7 @@ struct ReadmeTests {
     #expect(try await server.head() == 2)
   }
 
-  /// Returns the code without the white space that formatting may change.
+  /// Returns the code without white space, as formatting may change it.
   private func joined(_ code: some StringProtocol) -> String {
     String(code.filter { !$0.isWhitespace })
   }

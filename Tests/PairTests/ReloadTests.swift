@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// A server that reads its keys and its log level again at SIGHUP.
+/// A server reads the keys and the log level again at SIGHUP.
 @Suite("SIGHUP", .hangLimit)
 struct ReloadTests {
   private static let issuer = "https://issuer.example"
@@ -23,7 +23,7 @@ struct ReloadTests {
       #"{"keys":[{"kty":"oct","kid":"\#(name)","alg":"HS256","k":"\#(Self.text(secret))"}]}"#
     }
 
-    /// Returns a token that is valid for an hour (RFC 7519).
+    /// Returns a token valid for an hour (RFC 7519).
     func token() -> String {
       let header = #"{"alg":"HS256","typ":"JWT","kid":"\#(name)"}"#
       let end = Int(Date.now.timeIntervalSince1970) + 3_600

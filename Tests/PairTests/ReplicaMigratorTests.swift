@@ -164,7 +164,7 @@ struct ReplicaMigratorTests {
     try await new.write("UPDATE memos SET text = 'new' WHERE id = 'a'")
     try await settle(new, pair.one, pair.two)
     #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "new")
-    // A device that renamed them by plain SQL before it knew of the declaration.
+    // A device renamed them by plain SQL before it knew of the declaration.
     try await pair.two.write("ALTER TABLE notes RENAME COLUMN body TO text")
     try await pair.two.write("UPDATE notes SET text = 'theirs' WHERE id = 'a'")
     try await settle(pair.two, new, pair.one)

@@ -6,11 +6,11 @@ import FerryTestSupport
 import Synchronization
 import Testing
 
-/// Work that waits for a turn on the replica's thread: each turn delays a sync by the user's own
+/// Work waiting for a turn on the replica's thread: each turn delays a sync by the user's own
 /// statements.
 @Suite(.hangLimit)
 struct ReplicaThreadTests {
-  /// An executor that counts its work.
+  /// An executor that counts jobs.
   private final class CountingExecutor: WorkExecutor {
     private let thread: ThreadExecutor
     private let count = Mutex(0)
@@ -29,7 +29,7 @@ struct ReplicaThreadTests {
     }
   }
 
-  /// The executors that were made, by name.
+  /// The executors made so far, by name.
   private final class Executors: Sendable {
     private let made = Mutex<[String: CountingExecutor]>([:])
 

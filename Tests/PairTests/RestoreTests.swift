@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Servers and devices that are restored from a backup repair themselves at the next sync.
+/// Servers and devices restored from a backup repair themselves at the next sync.
 @Suite(.hangLimit)
 struct RestoreTests {
   /// The state of the history before the devices come back.
@@ -35,14 +35,14 @@ struct RestoreTests {
 
     try await server.restore(copy)
     if afterwards != .nothing {
-      // The history grows past every cursor that was given: only its anchor shows the difference.
+      // The history grows past every cursor of a device: only the anchor shows the difference.
       let stranger = try await Device.joined(server.url)
       try await stranger.write(Sample.notes(40, "x"))
       try await stranger.write("DELETE FROM notes WHERE id LIKE 'x-%'")
       try await stranger.exchange()
     }
     if afterwards == .growsAndIsPruned {
-      // Past every anchor as well: only the timeline that it was given on shows it.
+      // Past every anchor as well: only the timeline of the anchor shows it.
       let pruned = try await server.ferryd("space", "prune", Device.space, "--older-than", "0s")
       #expect(pruned.status == .exited(0), "\(pruned.error)")
     }
@@ -68,7 +68,7 @@ struct RestoreTests {
     try await one.write("INSERT INTO notes VALUES ('a', 'kept', 1), ('b', 'deleted', 1)")
     for device in [one, two] { try await device.exchange() }
     let copy = try await server.backUp()
-    // Its author is never seen again.
+    // The author never returns.
     try await one.write("INSERT INTO notes VALUES ('c', 'lost', 1)")
     for device in [one, two] { try await device.exchange() }
     try await server.restore(copy)
@@ -98,7 +98,7 @@ struct RestoreTests {
     let two = try await Device.joined(server.url)
     try await one.write("INSERT INTO notes VALUES ('a', 'a', 1), ('b', 'b', 1)")
     for device in [one, two, one] { try await device.exchange() }
-    // The author's writes to a record meanwhile are later than the row that the other re-uploads.
+    // The author's concurrent writes to a record are later than the row re-uploaded by the other.
     try await one.write("UPDATE notes SET body = 'mine' WHERE id = 'a'")
     try await server.restore(nothing)
     let refused = try await one.ferry("sync", exits: 1)
@@ -138,7 +138,7 @@ struct RestoreTests {
       try await two.exchange()
       #expect(try await two.status().device == renamed, "from \(name)")
     }
-    // The operations that the author of the edit had seen are pruned: users may be asked about it.
+    // The operations seen by the author of the edit are pruned: users may be asked about it.
     for device in [one, two, one] { try await device.open().sync() }
     try await expectEqual([one, two])
     #expect(try await one.count() == 5)

@@ -2,7 +2,7 @@ import Ferry
 import FerryTestSupport
 import Testing
 
-/// Devices whose cursor is before the history that the server still has.
+/// Devices whose cursor is before the server's remaining history.
 @Suite(.hangLimit)
 struct RetentionTests {
   @Test(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// The lines that a user types in `ferry sql`.
+/// Lines typed by a user in `ferry sql`.
 @Suite("SQL input", .hangLimit)
 struct SQLInputTests {
   private func steps(_ lines: String...) -> [SQLInput.Step] {

@@ -35,7 +35,7 @@ struct SchemeCheckTests {
     try await joined.tamper("UPDATE ferry_replica SET server = '\(plain)'")
     let sync = try await joined.ferry("sync", exits: 1)
     #expect(sync.error.contains("the server answers with TLS only"))
-    // A certificate that is not trusted stays the reason.
+    // An untrusted certificate stays the reason.
     let untrusted = try await device.ferry(
       "init", "--server", proxy.url, "--space", "demo", exits: 4)
     #expect(untrusted.error.contains("--ca FILE"))

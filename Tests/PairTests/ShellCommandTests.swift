@@ -108,7 +108,7 @@ struct ShellCommandTests {
     _ = try await shell.exitStatus()
   }
 
-  /// Starts a shell that opens a browser, with programs of its own first on the PATH.
+  /// Starts a shell that opens a browser, with the test's programs first on the PATH.
   private func start(_ folder: TemporaryDirectory, path: String) throws -> ChildProcess {
     try ChildProcess(
       try Executables.ferry(),
@@ -140,7 +140,8 @@ struct ShellCommandTests {
     try #require(lines.map(\.count) == [2, 2], "\(log)")
     #expect(lines.map(\.[0]) == ["600", "700"])
     #expect(lines[0][1].hasSuffix("/open.html"))
-    // The file leads to an address that opens the page once, and that no process has as an argument.
+    // The file leads to an address that opens the page once, and that no process has as an
+    // argument.
     let page = try String(contentsOf: folder.file("page"), encoding: .utf8)
     let found = try #require(
       page.firstMatch(of: /url=http:\/\/(127\.0\.0\.1:(\d+))(\/-\/open\/[^"]+)"/))

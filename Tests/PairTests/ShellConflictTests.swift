@@ -64,7 +64,7 @@ struct ShellConflictTests {
     #expect(decided.allSatisfy { $0.text("lost") == "done" && $0.text("present") == "doing" })
     #expect(try await stage.page.list("data.conflicts", ["limit": 2]).count == 2)
     #expect(try await stage.page.object("data.status").number("questions") == 3)
-    // A page without the table learns nothing of its conflicts, and answers none.
+    // A page without the table learns nothing of the table's conflicts, and answers none.
     let number = try #require(questions.first?.number("conflict"))
     try await stage.withPage(of: ["others"]) { (page: BridgePage) async throws in
       let seen = try await page.list("data.conflicts", [String: Any]())
@@ -126,7 +126,7 @@ struct ShellConflictTests {
     try await stage.other.write("UPDATE cards SET title = 'theirs too' WHERE id = 'a'")
     try await stage.other.exchange()
     _ = try await stage.page.call("data.sync")
-    // Its user does not know the value that lost.
+    // The page's user does not know the losing value.
     let open = try await open(stage.page)
     #expect(open.map { $0.text("record") } == ["a", "b", "c"])
     #expect(open.first?.text("lost") == "mine a" && open.first?.text("present") == "theirs too")

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// The services of a shell by its bridge, with a real server and another device.
+/// The services of a shell by the bridge, with a real server and another device.
 @Suite("Services of a shell with a server", .hangLimit)
 struct ShellServiceTests {
   /// Returns the state of a mission in the page's list; "" if it has none.
@@ -54,7 +54,7 @@ struct ShellServiceTests {
     let end = try await page.get(address, range: "bytes=-3")
     #expect(end.status == 206 && end.text == "789")
     #expect(try await page.get(address, range: "bytes=200000-").status == 416)
-    // Another load of the page has addresses of its own.
+    // Another load of the page has different addresses.
     let later = try await page.loadAgain()
     #expect(
       try await later.get(address.replacingOccurrences(of: page.base, with: later.base)).status

@@ -11,7 +11,7 @@ struct SpaceTests {
     CREATE TABLE shops(id INTEGER PRIMARY KEY, name TEXT);
     """
 
-  /// A file with notes in a space of its own, and shopping in a shared one.
+  /// A file with notes in a private space, and shopping in a shared one.
   private func device(
     _ server: Server, own space: String, token: String? = nil
   ) async throws -> Device {
@@ -74,7 +74,7 @@ struct SpaceTests {
     let results = try await replica.syncSpaces()
     #expect(results.map(\.space) == ["ada", "family"])
     #expect(try results[0].result.get().pushed == 0)
-    // With a token of its own, the space syncs.
+    // With a separate token, the space syncs.
     try await device.ferry("join", "family", "--token", server.token("admin", space: "family"))
     try await device.ferry("sync")
     #expect(try await device.open().space("family").status().pending == 0)
@@ -252,7 +252,7 @@ struct SpaceTests {
       #expect(try await family.verify().isEqual)
     }
     #expect(try await server.head(of: "ada") == 2)
-    // Another space that a file joins gets the rows that wait for it.
+    // Another space joined by a file gets the rows waiting for it.
     try await ada.ferry("join", "attic")
     try await ada.ferry("sync")
     #expect(try await server.head(of: "attic") == 1)

@@ -5,7 +5,7 @@ import FerryTestSupport
 import Synchronization
 import Testing
 
-/// The progress of a long pull, and the end of its work when the user interrupts it.
+/// The progress of a long pull, and the end of the work when the user interrupts it.
 @Suite("Progress of a sync", .hangLimit)
 struct SyncProgressTests {
   private static let count: Int64 = 12_000

@@ -15,7 +15,7 @@ struct TCPProxyTests {
     proxy = try TCPProxy(to: server.port)
   }
 
-  /// Sends a request and reads to the end, on a thread of its own.
+  /// Sends a request and reads to the end, on a separate thread.
   private func ask(_ path: String = "/a") async throws -> String {
     let port = proxy.port
     return try await withCheckedThrowingContinuation { continuation in
@@ -54,7 +54,7 @@ struct TCPProxyTests {
     let proxy = try TCPProxy(to: large.port)
     let socket = try LoopbackSocket.connect(to: proxy.port)
     defer { close(socket) }
-    // The last byte does not come, so that the connection remains open.
+    // The last byte does not come, so the connection remains open.
     let trap = proxy.trap(.answer, after: 99_999, .hold)
     _ = LoopbackSocket.write(socket, ArraySlice("GET / HTTP/1.1\r\n\r\n".utf8))
     try await trap.sprung()

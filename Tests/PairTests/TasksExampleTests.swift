@@ -9,7 +9,7 @@ struct TasksExampleTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// Runs commands to their end, and returns the lines that the app prints.
+  /// Runs commands to their end, and returns the lines printed by the app.
   private func run(
     _ file: String, _ server: Server?, as user: String = "household", _ commands: String...
   ) async throws -> [String] {
@@ -34,7 +34,7 @@ struct TasksExampleTests {
         "there is no command dance; type help for the commands",
         "a name is missing; type help for the commands", "No server has been chosen yet.",
       ])
-    // A server that is named later gets everything.
+    // A server named later gets everything.
     let server = try await Server.start()
     let later = try await run("phone.db", server, "show", "sync")
     #expect(later == Array(lines.prefix(3)) + ["3 changes wait for the next sync", "3 pushed"])

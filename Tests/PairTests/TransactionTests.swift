@@ -3,7 +3,7 @@ import FerryTestSupport
 import Synchronization
 import Testing
 
-/// A local transaction is seen whole elsewhere, however large, and merged if that is allowed.
+/// A local transaction is seen whole elsewhere, however large, and merged if permitted.
 @Suite(.serialized, .hangLimit)
 struct TransactionTests {
   private static let accounts = """
@@ -15,7 +15,7 @@ struct TransactionTests {
   func largeTransaction() async throws {
     let pair = try await Pair.make()
     try await pair.one.write(Sample.notes(2_500, "note"))
-    // Of its three packets one arrives.
+    // Of the transaction's three packets, one arrives.
     let arrived = pair.proxy.trap(.answer, of: "POST ", .tell)
     let trap = pair.proxy.trap(.request, of: "POST ", skipping: 1, times: 2, .hold)
     let push = try pair.one.start("push", "--json")
@@ -98,7 +98,7 @@ struct TransactionTests {
     }
   }
 
-  /// Pairs of entries that sum to zero, and how many entries there are, in transactions that keep
+  /// Writes pairs of entries that sum to zero, and the number of entries, in transactions that keep
   /// both true.
   private func fill(_ device: Device, transactions: Int, pairs: Int) async throws {
     try await device.open().writeInBulk { writer in

@@ -2,7 +2,7 @@ import Ferry
 import FerryTestSupport
 import Testing
 
-/// Two records with one unique value, in tables whose space has no rule for that.
+/// Two records with one unique value, in tables without a rule of the space for this.
 @Suite(.hangLimit)
 struct UniqueQuestionTests {
   private static let sql = """

@@ -90,7 +90,7 @@ struct ValueTests {
       #expect(!finished.error.contains("ADD COLUMN"))
       #expect(try await device.ferry("to-apply").output.contains(waiting))
     }
-    // The device with v changes to V as in the documentation: it has all values, and sends its own.
+    // The device with v changes to V as documented: it has all values, and sends the local ones.
     _ = try await one.ferry(
       "sql",
       """
@@ -187,7 +187,7 @@ struct ValueTests {
       """)
     try await expectSettled([one, two], server, operations: 7, tables: tables)
     #expect(try await two.count("children") == 3)
-    // A parent's delete takes its children and their toys along, on every device.
+    // A parent's delete deletes the children and their toys as well, on every device.
     try await one.write("DELETE FROM parents WHERE id = 'p1'")
     try await two.write("INSERT INTO children VALUES ('c4', 'p2')")
     for device in [one, two, one] { try await device.exchange() }

@@ -4,7 +4,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Verification that a replica matches the server, and its repair if it does not.
+/// Verification that a replica matches the server, and the repair if it does not.
 @Suite(.hangLimit)
 struct VerifyTests {
   @Test(
@@ -176,7 +176,7 @@ struct VerifyTests {
 }
 
 extension Device {
-  /// Changes the file as a program does that does not know Ferry and removes its triggers.
+  /// Changes the file like a program that does not know Ferry and removes the triggers.
   fileprivate func alter(_ sql: String) throws {
     let connection = try SQLiteConnection(path: path)
     try connection.transaction {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// The message about pulled changes that no tracked table takes.
+/// The message about pulled changes without a tracked table.
 @Suite("Waiting changes", .hangLimit)
 struct WaitingTablesTests {
   @Test("each table is named with the command that lets its changes be applied")

@@ -5,7 +5,7 @@ import Testing
 /// The example of Examples/Board in the window.
 @Suite("The board in the window of `ferry shell`", .serialized, .hangLimit)
 struct WindowBoardTests {
-  /// A server, a device with three cards, and the folder that is published.
+  /// A server, a device with three cards, and the folder to publish.
   private struct Stage {
     let window: WindowStage
     private let server: ChildProcess
@@ -70,7 +70,7 @@ struct WindowBoardTests {
       try write(name, before.replacingOccurrences(of: old, with: new))
     }
 
-    /// Publishes the folder. Returns when the device has its files.
+    /// Publishes the folder. Returns when the device has the files.
     func publish(_ version: Int, to shell: ChildProcess? = nil) async throws {
       let json = try text("ferry-bundle.json")
       try write(
@@ -154,7 +154,7 @@ struct WindowBoardTests {
     line.contains("\"event\":\"\(event)\"") && line.contains("\"version\":\"\(version)\"")
   }
 
-  /// Expects that no process of this machine has an address that opens the shell as an argument.
+  /// Expects no process of this machine to have an address that opens the shell as an argument.
   private func expectSecret(_ shell: ChildProcess) throws {
     let started = try #require(
       shell.output.firstMatch(of: /"address":"(http:\/\/127\.0\.0\.1:\d+\/-\/open\/)/),

@@ -14,8 +14,8 @@ struct HostFaultTests {
 
   /// Makes a program of a script.
   ///
-  /// Another process writes it. If this one did, a process that another test starts meanwhile would
-  /// inherit the open file, and the system starts no program that is open for writing (ETXTBSY).
+  /// Another process writes it. If this one did, a process started by another test meanwhile would
+  /// inherit the open file. The system starts no program that is open for writing (ETXTBSY).
   private func host(_ script: String) async throws -> PatchHost {
     let path = directory.file("host-\(UUID().uuidString)").path
     let written = try await ChildProcess.run(

@@ -9,7 +9,7 @@ import Testing
 @Suite(
   "The host of patches", .enabled(if: BuiltHost.isBuilt, BuiltHost.hint), .hangLimit)
 struct HostTests {
-  /// The time is long, so that only scripts without an end use it up.
+  /// The time is long, so only endless scripts use it up.
   private static let patient: PatchLimits = {
     var limits = PatchLimits()
     limits.time = .seconds(60)
@@ -131,7 +131,7 @@ struct HostTests {
     ] {
       switch await run(script) {
       case .failure(.memoryUsedUp): break
-      // The engine itself ends a string or an array that is too long.
+      // The engine itself ends a too long string or array.
       case .failure(.threw(let text)) where text.contains("Out of memory"): break
       case let other: Issue.record("\(script): \(other)")
       }
@@ -230,7 +230,7 @@ struct HostTests {
 
   @Test("the process cannot open, connect, signal or start anything")
   func walls() async throws {
-    // A descriptor that every child inherits.
+    // A descriptor inherited by every child.
     let kept = open("/dev/null", O_RDWR)
     defer { close(kept) }
     let probe = try await ChildProcess.run(

@@ -3,7 +3,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The document of a patch, and its signature.
+/// The document of a patch, and the document's signature.
 @Suite("The document of a patch", .hangLimit)
 struct PatchDocumentTests {
   private func decode(_ text: String) throws(MalformedMessage) -> PatchDocument {

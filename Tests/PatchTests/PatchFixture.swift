@@ -7,7 +7,7 @@ import Testing
 
 @testable import FerryPatches
 
-/// Patches for tests, and the keys that sign them.
+/// Patches for tests, and their signing keys.
 enum PatchFixture {
   static let key = key(7)
   static let otherKey = key(8)
@@ -43,7 +43,7 @@ enum PatchFixture {
   }
 }
 
-/// A runner that gives prepared results, and remembers the inputs.
+/// A runner that returns prepared results, and remembers the inputs.
 final class PreparedRunner: PatchRunning {
   typealias Answer = Result<[UInt8], PatchFailure>
   private struct State {
@@ -65,14 +65,14 @@ final class PreparedRunner: PatchRunning {
   }
 }
 
-/// A wall clock that a test sets.
+/// A wall clock set by a test.
 final class SetClock: Sendable {
   private let time = Mutex(PatchFixture.now)
   func set(_ new: Int64) { time.withLock { $0 = new } }
   var now: Int64 { time.withLock { $0 } }
 }
 
-/// The program that `make patches` builds.
+/// The program built by `make patches`.
 enum BuiltHost {
   static let path = Project.file(".build/ferry-patch").path
   static var isBuilt: Bool { access(path, X_OK) == 0 }

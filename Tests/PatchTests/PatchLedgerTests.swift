@@ -39,7 +39,7 @@ struct PatchLedgerTests {
     #expect(!succeed(&ledger))
     for _ in 1...3 { #expect(fail(&ledger)) }
     #expect(ledger.entries["double"]?.isDisabled == true)
-    // A call that began before still ends.
+    // A call begun earlier still ends.
     #expect(!succeed(&ledger))
     #expect(!fail(&ledger))
     let isEnabled = ledger.enable("double")

@@ -9,7 +9,7 @@ import Testing
 /// Whether a changed row may fulfil a condition, compared with SQLite's own answer.
 @Suite("Conditions on changed rows", .hangLimit)
 struct ConditionRowTests {
-  /// A table with a column of each kind, and the images of its rows.
+  /// A table with a column of each kind, and the images of the rows.
   private struct Sample {
     let connection: SQLiteConnection
     let shape: TableShape
@@ -36,7 +36,7 @@ struct ConditionRowTests {
       if case .images(let new) = connection.drainChanges().rows["t"] { images += new }
     }
 
-    /// Replaces all values of a row, and its image.
+    /// Replaces all values of a row, and the row's image.
     mutating func update(_ key: Int64, _ values: [Value]) throws {
       try connection.run(
         """

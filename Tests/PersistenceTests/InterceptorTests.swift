@@ -54,7 +54,7 @@ struct InterceptorTests {
       try await center.read { _ = try Note(id: "b").insert(in: $0) }
     }
     #expect(read?.message.contains("readonly") == true)
-    // A closure that leaks the database gets a value that no longer works.
+    // If a closure leaks the database, the leaked value no longer works.
     final class Leak: @unchecked Sendable {
       // SAFETY: only closures on the database's one thread use it.
       var database: Database?

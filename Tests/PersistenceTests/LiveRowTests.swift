@@ -44,7 +44,7 @@ struct LiveRowTests {
     let directory = try TemporaryDirectory()
     let database = try await Self.database(directory)
     let (runs, all) = (Runs(), Runs())
-    // Not Equatable, so that each run has a result.
+    // Not Equatable, so each run has a result.
     struct Result: Sendable { let text: String }
     var results = database.observe { database in
       runs.add()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerryPersistence
 
-/// Reads beside each other, and reads that nobody waits for any more.
+/// Reads beside each other, and reads without a waiting caller.
 @Suite("Concurrent reads", .hangLimit)
 struct ReaderPoolTests {
   /// A statement that runs until it is interrupted.

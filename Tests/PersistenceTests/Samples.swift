@@ -89,7 +89,7 @@ struct Fixture {
   }
 }
 
-/// Runs a call and returns its error.
+/// Runs a call and returns the error.
 func failure<E: Error>(_ type: E.Type, _ body: () async throws -> Void) async -> E? {
   do { try await body() } catch { return error as? E }
   return nil
@@ -100,7 +100,7 @@ func raw(_ script: String, at path: String) throws {
   try SQLiteConnection(path: path).execute(script)
 }
 
-/// Returns the rows of a statement on a connection of its own.
+/// Returns the rows of a statement on a separate connection.
 func rows(_ sql: String, at path: String) throws -> [[Value]] {
   try SQLiteConnection(path: path).rows(sql) { row in
     (0..<row.columnCount).map { row.value($0) }

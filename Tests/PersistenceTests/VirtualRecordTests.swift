@@ -3,7 +3,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// An object that is no Codable value: it maps its state by hand, for two tables.
+/// An object that is no Codable value: it maps state by hand, for two tables.
 private final class Form: Record {
   var id = ""
   var heading: String?
@@ -34,7 +34,7 @@ private final class Form: Record {
   }
 }
 
-/// A view's data: an object of a `Codable` class, whose fields keep its identity.
+/// A view's data: an object of a `Codable` class; the fields keep the object's identity.
 private final class Badge: Codable, Record, MappedRecord {
   var id = ""
   var title: String?
@@ -189,7 +189,7 @@ struct VirtualRecordTests {
         try person.merge(try #require(try table.latest(in: database)), override: true)
       }
       #expect((person.id, person.name, person.phone) == ("1", "Ada", "555"))
-      // An object takes another one's values, by the names of its tables.
+      // An object takes another one's values, by the names of the tables.
       let other = Person()
       try other.merge(["phone": "777"] as RecordColumns).merge(person)
       #expect((other.name, other.phone) == ("Ada", "777"))

@@ -11,7 +11,7 @@ struct WorkGateTests {
     typealias Step = @Sendable (inout WorkAdmission) -> Bool
     let (suspend, resume): (Step, Step) = ({ $0.suspend() }, { $0.resume() })
     let close: Step = { $0.close() }
-    // Each step with its effect, and the refusal after it.
+    // Each step with the effect, and the refusal after it.
     let story: [(step: Step, hasEffect: Bool, refusal: StoppedWork?)] = [
       (resume, false, nil), (suspend, true, .suspended), (suspend, false, .suspended),
       (resume, true, nil), (suspend, true, .suspended), (close, false, .closed),
@@ -28,7 +28,7 @@ struct WorkGateTests {
     #expect(endsWork && open.refusal == .closed)
   }
 
-  /// Work that reports its begin, and lasts until it is cancelled.
+  /// Work that reports a begin, and lasts until it is cancelled.
   private static func endless(_ begun: AsyncStream<Void>.Continuation) async throws {
     begun.yield()
     let (never, end) = AsyncStream<Void>.makeStream()

@@ -6,7 +6,7 @@ import Testing
 struct ChannelPlanTests {
   private typealias Changes = ChannelPlan.Changes
 
-  /// Runs the statements that are missing.
+  /// Runs the missing statements.
   private func run(_ plan: inout ChannelPlan) -> Changes {
     let changes = plan.changes
     plan.made(changes)

@@ -21,7 +21,7 @@ struct ChildProcessTests {
 
   @Test("a line is visible as soon as it is printed, and signals reach the program")
   func linesAndSignals() async throws {
-    // `tail` prints "ready" itself: a shell that has forked and not yet started it loses the
+    // `tail` prints "ready" itself: a shell that has forked and not yet started `tail` loses the
     // signal.
     let directory = try TemporaryDirectory()
     let ready = directory.file("ready").path

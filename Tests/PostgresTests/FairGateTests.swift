@@ -3,7 +3,7 @@ import FerryTestSupport
 import Synchronization
 import Testing
 
-/// Callers that wait at a gate, each as a task.
+/// Callers waiting at a gate, each as a task.
 @Suite("A fair gate", .hangLimit)
 struct FairGateTests {
   private let order = Recorder()

@@ -7,7 +7,7 @@ import Testing
 struct FairQueueTests {
   typealias Queue = FairQueue<String>
 
-  /// Returns a queue of work, each named by its user, its space and its number: `a.x1`.
+  /// Returns a queue of work, each named by user, space and number: `a.x1`.
   static func queue(_ works: [String]) -> Queue {
     var queue = Queue()
     for work in works { add(work, to: &queue) }

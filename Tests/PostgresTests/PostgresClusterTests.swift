@@ -25,7 +25,7 @@ struct PostgresClusterTests {
     let directory = try await clusterDirectory(of: owner)
     #expect(FileManager.default.fileExists(atPath: "\(directory)/data/PG_VERSION"))
     owner.send(SIGKILL)
-    // The watchdog shares the owner's standard error, so its end too is waited for.
+    // The watchdog shares the owner's standard error, so the watchdog's end is waited for, too.
     #expect(try await owner.exitStatus() == .killed(signal: SIGKILL))
     #expect(!FileManager.default.fileExists(atPath: directory))
   }

@@ -38,7 +38,7 @@ struct PostgresListenerTests {
       onEvent: { feed.yield($0) })
     var iterator = events.makeAsyncIterator()
     #expect(await iterator.next() == .listening(["heads"]))
-    // PostgreSQL shows a query a moment after its answer.
+    // PostgreSQL shows a query a moment after the answer.
     let backend = try await eventually("the listener's process") {
       try await database.pool.run { connection in
         let sql = """

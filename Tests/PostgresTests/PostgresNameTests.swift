@@ -2,7 +2,7 @@ import FerryPostgres
 import FerryTestSupport
 import Testing
 
-/// Names of channels and values of settings that are easily confused, in a real server.
+/// Easily confused names of channels and values of settings, in a real server.
 @Suite("Random names in PostgreSQL", .hangLimit)
 struct PostgresNameTests {
   private static let hostile = [

@@ -12,7 +12,7 @@ struct TestDatabase {
     for statement in setUp { try await pool.run { try $0.execute(statement) } }
   }
 
-  /// Ends a backend and returns when its process is gone.
+  /// Ends a backend and returns when the backend's process is gone.
   static func terminate(_ backend: Int32, in database: String) async throws {
     let other = try PostgresPool(url: database, connections: 1)
     let wasThere = try await other.run { connection in

@@ -53,7 +53,7 @@ struct TransactionPoolerTests {
       try await group.waitForAll()
     }
     #expect(try await pool.run { try $0.query(count, [.int8(0)])[0].int8(0) } == 120)
-    // Nothing stays in a session for the next one that gets it.
+    // Nothing stays in a session for the next client.
     let plain = try PostgresPool(url: pooler.url(of: database.url), connections: 1)
     for _ in 0..<4 {
       let shown = try await plain.run { connection in

@@ -6,7 +6,7 @@ import Testing
 struct BundleTests {
   static let board = BundleID(known(BundleName("board")), known(BundleVersion("1.2")))
 
-  /// Returns a value that the test knows to be valid.
+  /// Returns a value known to be valid.
   private static func known<Value>(_ value: Value?) -> Value {
     guard let value else { preconditionFailure("the test's sample is not valid") }
     return value

@@ -2,7 +2,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// Messages that were damaged on the way are never taken for others.
+/// Messages damaged on the way are never taken for others.
 @Suite(.hangLimit)
 struct DamagedMessageTests {
   /// Reads a message of one kind.
@@ -46,7 +46,7 @@ struct DamagedMessageTests {
     }
   }
 
-  /// Reads a message without the newline at its end, which has no meaning.
+  /// Reads a message without the newline at the end, as it has no meaning.
   private static func message(_ kind: Kind, _ name: String) throws -> [UInt8] {
     var bytes = try ProjectFiles.fixture("\(kind.folder)/\(name)")
     while bytes.last == 0x0A { bytes.removeLast() }

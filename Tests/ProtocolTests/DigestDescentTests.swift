@@ -5,7 +5,7 @@ import Testing
 /// How two trees are compared, without a network.
 @Suite("Comparing hash trees", .hangLimit)
 struct DigestDescentTests {
-  /// One side: its records, and its replies.
+  /// One side: records and replies.
   struct Side {
     var rows: [Name: Int64] = [:]
 
@@ -26,7 +26,7 @@ struct DigestDescentTests {
     }
   }
 
-  /// Returns the records that differ by the descent, and the nodes that were asked about.
+  /// Returns the records that differ by the descent, and the requested nodes.
   static func compare(
     _ ours: Side, _ theirs: Side, limit: Int = 256, answering: Int = .max
   ) -> (records: [Name], nodes: Int) {

@@ -12,7 +12,7 @@ struct ExtremeNumberTests {
     "281474976710655", "281474976710656", "2147483647", "2147483648", "1e400", "-1e400",
   ]
 
-  /// Returns the message with its numbers replaced one by one, those within strings as well.
+  /// Returns the message with the numbers replaced one by one, those within strings as well.
   static func variants(of message: [UInt8]) -> [[UInt8]] {
     let text = String(decoding: message, as: UTF8.self)
     var found: [[UInt8]] = []

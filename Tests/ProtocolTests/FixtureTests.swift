@@ -2,8 +2,8 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The golden messages in Protocol/fixtures: the meaning of each, and that both directions of the
-/// codec agree with them byte for byte.
+/// The golden messages in Protocol/fixtures: the meaning of each. Both directions of the codec must
+/// agree with them byte for byte.
 @Suite("Golden messages", .hangLimit)
 struct FixtureTests {
   static let deviceA = DeviceID("0199c306-6400-7000-800a-11ce00000001")

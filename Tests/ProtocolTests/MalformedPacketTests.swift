@@ -2,7 +2,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// Every way in which a packet can be wrong, each with the reason that its sender gets.
+/// Every way in which a packet can be wrong, each with the reason reported to the sender.
 @Suite("Malformed packets", .hangLimit)
 struct MalformedPacketTests {
   struct Case: CustomTestStringConvertible, Sendable {

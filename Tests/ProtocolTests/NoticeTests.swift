@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Notices in pages: they travel whole, and readers that do not request them skip them.
+/// Notices in pages: they travel whole, and readers skip them if they do not request them.
 @Suite("Notices in pages", .hangLimit)
 struct NoticeTests {
   static let seeds: ClosedRange<UInt64> = 1...200

@@ -130,7 +130,7 @@ struct PolicyAlgebraTests {
   }
 }
 
-/// Operations of three devices on one record, of all kinds that a policy handles.
+/// Operations of three devices on one record, of all kinds handled by a policy.
 struct PolicyActs {
   private var random: SeededGenerator
   private let policy: ConflictPolicy
@@ -237,7 +237,7 @@ struct PolicyHistory {
 }
 
 extension SyncOperation {
-  /// Returns the row at its author after the operation; `nil` if the operation was impossible.
+  /// Returns the row of the author after the operation; `nil` if the operation was impossible.
   fileprivate func applied(to row: [Name: Value]?) -> (row: [Name: Value]?, Void)? {
     switch (kind, row) {
     case (.insert, nil):
@@ -262,9 +262,8 @@ extension SyncOperation {
 }
 
 extension Act {
-  /// Returns whether a value is a part of the column after this operation: as a summand, as some
-  /// elements, as a changed line. The value is one that the operation wrote, or that was there
-  /// before.
+  /// Returns true if a value is a part of the column after this operation: as a summand, as some
+  /// elements, as a changed line. The value was written by the operation, or was there before.
   fileprivate func keeps(
     _ name: Name, _ part: Value, from before: RecordState, to after: RecordState,
     _ policy: ConflictPolicy
@@ -278,7 +277,7 @@ extension Act {
       guard let original = operation.original(of: name), let existing = before[name],
         let incoming = operation.columns.first(where: { $0.name == name })?.value
       else { return false }
-      // A value that equals the original was seen, wherever it was written.
+      // A value equal to the original was seen, wherever it was written.
       return part == original || TextMerge.merge(original: original, existing, incoming) == whole
     default: return false
     }

@@ -20,7 +20,7 @@ extension RecordState {
 }
 
 extension Act {
-  /// Returns an update that adds to counters.
+  /// Returns an update with additions to counters.
   static func add(
     at time: Int64, by device: UInt64 = 1, _ amounts: [Name: Int64], base: SequenceNumber = 0
   ) -> Act {
@@ -31,7 +31,7 @@ extension Act {
     return act
   }
 
-  /// Returns an update of one text, with its author's original.
+  /// Returns an update of one text, with the author's original.
   static func edit(
     at time: Int64, by device: UInt64 = 1, _ text: Value, from original: Value,
     base: SequenceNumber = 0

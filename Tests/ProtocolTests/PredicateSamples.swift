@@ -1,7 +1,7 @@
 import FerryProtocol
 import FerryTestSupport
 
-/// Predicates and rows drawn from a seed: values that are near each other across storage classes.
+/// Predicates and rows drawn from a seed, with values near each other across storage classes.
 struct PredicateSamples {
   private var random: SeededGenerator
 

@@ -1,9 +1,9 @@
 import FerryProtocol
 import Foundation
 
-/// The files of this checkout that tests read.
+/// The files of this checkout read by tests.
 enum ProjectFiles {
-  /// The folder that holds Package.swift.
+  /// The folder of Package.swift.
   static let root: URL = {
     var folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     while folder.path != "/" && !exists("Package.swift", in: folder) {
@@ -12,7 +12,7 @@ enum ProjectFiles {
     return folder
   }()
 
-  /// Returns a file's bytes, its last newline left out.
+  /// Returns a file's bytes without the last newline.
   static func bytes(_ path: String) throws -> [UInt8] {
     var bytes = [UInt8](try Data(contentsOf: root.appendingPathComponent(path)))
     if bytes.last == 0x0A { bytes.removeLast() }

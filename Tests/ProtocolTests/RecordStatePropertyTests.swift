@@ -2,7 +2,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// Laws for any operations, tried on seeded ones. A failure names its seed.
+/// Laws for any operations, tried on seeded ones. A failure names the seed.
 @Suite("Properties of the merge", .hangLimit)
 struct RecordStatePropertyTests {
   static let seeds: ClosedRange<UInt64> = 1...400
@@ -136,7 +136,7 @@ struct RecordStatePropertyTests {
 }
 
 extension SyncOperation {
-  /// Returns the row at its author after the operation; `nil` if the operation was impossible.
+  /// Returns the row of the author after the operation; `nil` if the operation was impossible.
   fileprivate func done(to row: [Name: Value]?) -> (row: [Name: Value]?, Void)? {
     let written = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })
     switch (kind, row) {

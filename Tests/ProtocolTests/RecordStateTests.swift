@@ -206,7 +206,7 @@ struct RecordStateTests {
 
   @Test("a clamped time keeps a device's own writes in their order")
   func clamping() {
-    // The device's clock is far ahead: its operations of 1000 and 2000 are clamped to 10 and 11.
+    // The device's clock is far ahead: the operations of 1000 and 2000 are clamped to 10 and 11.
     let start = Act.insert(at: 1, by: 2, [Column("a", 0), Column("b", 0)])
     let first = Act(.update, at: 1_000, [Column("a", 1)], clampedTo: 10)
     let second = Act(

@@ -2,7 +2,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The request for single records: its fields, and its refusals.
+/// The request for single records: the fields, and the refusals.
 @Suite(.hangLimit)
 struct RecordsRequestTests {
   @Test("keys of any text are read back unchanged", arguments: UInt64(1)...100)

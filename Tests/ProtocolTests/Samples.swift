@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension DeviceID {
-  /// Returns a device that sorts by its number.
+  /// Returns a device that sorts by `number`.
   static func sample(_ number: UInt64) -> DeviceID {
     DeviceID(UniqueID(high: 0x0192_0000_0000_7000, low: 0x8000_0000_0000_0000 | number))
   }
@@ -26,7 +26,7 @@ extension Stamp {
   }
 }
 
-/// One operation on a record, with its author: a short form of a merge's input.
+/// One operation on a record, with an author: a short form of a merge's input.
 struct Act {
   var operation: SyncOperation
   var device: DeviceID
@@ -85,7 +85,7 @@ extension RecordState {
     return Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })
   }
 
-  /// The state without its places in the order: every order of arrival has to agree in it.
+  /// The state without the places in the order: every order of arrival has to agree in it.
   var registers: RecordState {
     var state = self
     state.inserted?.sequence = 0
@@ -100,7 +100,7 @@ extension RecordState {
     return state
   }
 
-  /// Returns a row that a device holds, after it has applied this change.
+  /// Returns a device's row after it has applied this change.
   func laid(over row: [Name: Value]?) -> [Name: Value]? {
     if deleted != nil && !isAlive { return nil }
     let columns = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })

@@ -190,7 +190,7 @@ extension Substring {
     return String(text)
   }
 
-  /// Without the line break at its end.
+  /// Without the final line break.
   fileprivate var withoutLineBreak: String {
     last == "\n" ? String(dropLast()) : String(self)
   }

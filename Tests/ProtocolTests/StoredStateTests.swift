@@ -44,7 +44,7 @@ struct StoredStateTests {
   func damage() {
     let bytes = Self.state.stored()
     for count in 1..<bytes.count {
-      // Each state is in memory of its own, so that a read past its end is noticed.
+      // Each state is in separate memory, so a read past the end is noticed.
       #expect(!Array(bytes[..<count]).readAsState(), "\(count) bytes")
     }
     for index in bytes.indices {
@@ -117,7 +117,7 @@ extension [UInt8] {
     let state = try? RecordState(stored: bytes, limits: .standard)
     var json = JSONWriter()
     let isSent = (try? json.state(stored: bytes)) != nil
-    // Each state that can be read can be sent.
+    // Each readable state can be sent.
     #expect(state == nil || isSent)
     return state != nil
   }

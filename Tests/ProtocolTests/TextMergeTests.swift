@@ -70,7 +70,7 @@ struct TextMergeTests {
     arguments: 1...200 as ClosedRange<UInt64>)
   func property(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
-    // Two halves with a line between that neither touches; lines repeat, so that there is choice.
+    // Two halves around a line touched by neither; lines repeat, so there is choice.
     func half() -> [String] {
       (0..<Int.random(in: 0...6, using: &random)).map { _ in
         ["a", "b", "c"][Int.random(in: 0...2, using: &random)] + "\n"

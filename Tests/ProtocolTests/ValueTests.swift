@@ -8,7 +8,7 @@ struct ValueTests {
   struct Row {
     var name = ""
     var type = ""
-    /// In the notation that belongs to the class: decimal, or hexadecimal bits or bytes.
+    /// In the notation of the class: decimal, or hexadecimal bits or bytes.
     var meaning = ""
     var json: [UInt8] = []
 
@@ -126,7 +126,7 @@ struct ValueTests {
   }
 }
 
-/// Returns the bytes that pairs of hexadecimal digits mean.
+/// Returns the bytes for pairs of hexadecimal digits.
 private func hexBytes(_ text: String) -> [UInt8] {
   let digits = text.utf8.compactMap(hexValue)
   return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }

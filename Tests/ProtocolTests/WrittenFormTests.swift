@@ -2,8 +2,7 @@ import FerryProtocol
 import FerryTestSupport
 import Testing
 
-/// The exact bytes of documents that are signed or stored, and that no file in Protocol/fixtures
-/// shows.
+/// The exact bytes of signed or stored documents without a file in Protocol/fixtures.
 @Suite("Written forms", .hangLimit)
 struct WrittenFormTests {
   private static let zeros = String(repeating: "0", count: 62)

@@ -2,13 +2,13 @@ import FerrySQLite
 import FerryTestSupport
 import Testing
 
-/// The rows that a connection reports as changed. Each case is one in which SQLite's update hook is
-/// silent, or in which a row has two images.
+/// The rows reported as changed by a connection. In each case SQLite's update hook is silent, or a
+/// row has two images.
 @Suite("The log of changed rows", .hangLimit)
 struct ChangeLogTests {
   private typealias Image = [SQLiteRowImage.Value]
 
-  /// Returns a connection that logs changes, after a script.
+  /// Returns a connection with a log of changes, after a script.
   private func connection(
     _ script: String, usesRowHook: Bool = true, keeps: @escaping (String) -> Bool = { _ in true }
   ) throws -> SQLiteConnection {
@@ -21,7 +21,7 @@ struct ChangeLogTests {
     return connection
   }
 
-  /// Returns the images of a table that a script logs; `nil` if any row may have changed.
+  /// Returns the images of a table logged by a script; `nil` if any row may have changed.
   private func images(
     _ connection: SQLiteConnection, _ script: String, of table: String = "t"
   ) throws -> [Image]? {

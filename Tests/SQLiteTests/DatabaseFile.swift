@@ -1,7 +1,7 @@
 import FerrySQLite
 import Foundation
 
-/// A database file of its own, removed with its folder.
+/// A new database file, removed with its folder.
 final class DatabaseFile {
   let path: String
   private let folder: URL
@@ -37,7 +37,7 @@ extension SQLiteConnection {
   func texts(_ sql: String) throws -> [String] { try prepare(sql).rows { $0.text(0) } }
 }
 
-/// Runs `body` and returns the error that it has to throw.
+/// Runs `body` and returns the expected error.
 func failure(_ body: () throws -> Void) -> SQLiteError? {
   do {
     try body()

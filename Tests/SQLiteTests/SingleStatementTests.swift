@@ -2,8 +2,8 @@ import FerrySQLite
 import FerryTestSupport
 import Testing
 
-/// SQL that contains names from outside: no text after its end is run, and no statement is confused
-/// with another.
+/// SQL with names from outside: no text after the end is run, and no statement is confused with
+/// another.
 @Suite("One statement", .hangLimit)
 struct SingleStatementTests {
   private func open() throws -> SQLiteConnection {

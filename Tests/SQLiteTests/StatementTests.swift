@@ -169,7 +169,7 @@ struct StatementTests {
   }
 }
 
-/// Text and a blob without any byte, of pointers that are `nil`.
+/// Text and a blob without any byte, with `nil` pointers.
 private struct NoBytes: SQLiteBindable {
   func bind(to parameters: inout SQLiteParameters) {
     parameters.append(text: UnsafeRawBufferPointer(start: nil, count: 0))

@@ -34,7 +34,7 @@ struct DataServiceTests {
       ServiceCall(argument: value, bundle: bundle, files: files)
     }
 
-    /// Calls a service as the bridge does, with both checks of its schemas.
+    /// Calls a service as the bridge does, with both checks of schemas.
     func call(_ service: Service, _ value: ServiceValue) async throws -> ServiceValue {
       if let fault = service.argument.fault(in: value) { throw ServiceError.badRequest(fault) }
       let handler = try #require(service.handler)
@@ -261,7 +261,7 @@ struct DataServiceTests {
     try await stage.conflict(in: "tasks", count: 10_001)
     let answer: ServiceValue = ["conflict": 1, "keep": "local"]
     #expect(await stage.code(stage.services.resolve, answer) == "no_table")
-    // The newest ones, which are none of the page's, take no place of its own.
+    // The newest ones are none of the page's, and take none of the page's places.
     try await stage.conflict(in: "others", count: 3)
     let listed = try await stage.call(stage.services.conflicts, ["limit": 2])
     #expect(listed.list?.compactMap { $0["conflict"]?.integer } == [10_002, 10_001])

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The services about missions", .hangLimit)
 struct MissionServiceTests {
-  /// A space that is out of reach.
+  /// A space out of reach.
   private struct Offline: MissionCatalogue, Downloader {
     let name: SpaceName
 
@@ -50,7 +50,7 @@ struct MissionServiceTests {
     [UInt8](repeating: UInt8(number), count: 1_000)
   }
 
-  /// Puts content in its place, as a download does. Returns its item.
+  /// Puts content in place, as a download does. Returns the item.
   private func item(_ number: Int) throws -> MissionItem {
     let draft = folder.file("draft")
     try Data(Self.bytes(number)).write(to: draft)

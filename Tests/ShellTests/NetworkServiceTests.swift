@@ -28,7 +28,7 @@ struct NetworkServiceTests {
       }.start()
     }
 
-    /// The thread closes the socket: its number may be another one's soon.
+    /// The thread closes the socket: the socket's number may be another one's soon.
     func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
 
     var origin: String { "http://127.0.0.1:\(port)" }

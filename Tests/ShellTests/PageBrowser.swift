@@ -3,7 +3,7 @@ import Foundation
 
 /// A real browser that takes steps in a page; see Scripts/browse.py.
 struct PageBrowser {
-  /// A visit that goes on while the test acts.
+  /// A visit, continued while the test acts.
   final class Visit: Sendable {
     let process: ChildProcess
 

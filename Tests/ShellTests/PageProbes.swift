@@ -3,7 +3,7 @@ import Synchronization
 
 @testable import FerryShell
 
-/// Services that pages of tests call.
+/// Services called by pages of tests.
 enum PageProbes {
   static let echo = Service(
     "probe.echo", permission: "repeats", argument: .any, result: .any

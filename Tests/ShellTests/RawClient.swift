@@ -19,7 +19,7 @@ struct RawClient: Sendable {
 
   let port: UInt16
 
-  /// Sends bytes, and returns all that comes until the other side ends the connection.
+  /// Sends bytes, and returns everything received until the other side ends the connection.
   func exchange(_ bytes: [UInt8]) async throws -> Answer {
     let port = port
     return try await Self.blocking {

@@ -44,7 +44,7 @@ struct ShellAttackTests {
     #expect(throws: (any Error).self) { _ = try LoopbackSocket.connect(to: port) }
   }
 
-  /// Returns the descriptor of this process that listens on a port.
+  /// Returns this process's listening descriptor for a port.
   private static func listener(on port: UInt16) -> Int32? {
     (3..<4_096).first { descriptor in
       var (isListening, length) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
@@ -105,7 +105,7 @@ struct ShellAttackTests {
     #expect(visitor.failures().isEmpty)
     #expect(try await visitor.post("report", body, changes).status == 204)
     #expect(visitor.failures() == ["violated: style-src-attr inline"])
-    // The page does not confirm its version after that.
+    // The page does not confirm the version afterwards.
     _ = try await visitor.post("ready", "{}")
     #expect(visitor.confirmations == 0)
   }
@@ -144,7 +144,7 @@ struct ShellAttackTests {
     #expect(call.status == 403, "\(changes)")
     #expect(call.body.isEmpty)
     guard changes.keys.first != "Ferry-Page" else { return }
-    // The files of the bundle are as closed as its calls.
+    // The files of the bundle are as closed as the calls.
     if changes != ["Origin": nil] {
       let file = try await visitor.get(visitor.base + "app.js", changes)
       #expect(file.status == 403, "\(changes)")

@@ -179,7 +179,7 @@ struct ShellBrowserTests {
     #expect(try await visit.result(of: 7) == "only_call")
     #expect(try await visit.result(Mixed.self, of: 8).values == ["64", "206", "PNG"])
     #expect(try await visit.result(Mixed.self, of: 9).values == ["object", "true", "true"])
-    // A browser asks for the icon of the address by itself: no attack that the log would show.
+    // A browser asks for the icon of the address by itself: no attack for the log.
     #expect(try await visit.result(Int.self, of: 10) == 204)
     try await visit.finish()
     #expect(!stage.events.contains { if case .refused = $0 { true } else { false } })
@@ -225,7 +225,7 @@ struct ShellBrowserTests {
       ("(async () => { for await (const _ of ferry.watch('probe.silent')) {} })()", "", "silent"),
       ("await ferry.ready(); fetch('http://127.0.0.1:9/')", "", "violated"),
       ("document.body.innerHTML += '<p style=\"color:red\">x</p>'", "", "violated"),
-      // The browser reports it before the page has its stream.
+      // The browser reports it before the page has a stream.
       ("await ferry.ready()", "style=\"color:red\"", "violated"),
     ])
   func fallback(script: String, attribute: String, kind: String) async throws {
@@ -236,7 +236,7 @@ struct ShellBrowserTests {
       guard duration == PageWatch.patience, loads.next() == 2, kind == "silent" else {
         return try await Task.sleep(for: .seconds(3_600))
       }
-      // Until then the page has to have its stream.
+      // Until then the page has to have a stream.
       try await isFollowed.wait()
       isOver.set()
     }

@@ -4,7 +4,7 @@ import Synchronization
 
 @testable import FerryShell
 
-/// A shell over a folder, and a client that acts as its browser.
+/// A shell over a folder, and a client that acts as a browser.
 final class ShellVisitor: Sendable {
   let folder: TemporaryDirectory
   let shell: Shell
@@ -34,7 +34,7 @@ final class ShellVisitor: Sendable {
 
   static let document = "<!doctype html><html><head><title>t</title></head><body></body></html>"
 
-  /// Starts a shell, and loads its page.
+  /// Starts a shell, and loads the page.
   ///
   /// - Parameter declared: the services of the bundle.
   init(

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Determinism of a simulated disk", .hangLimit)
 struct DeterminismTests {
-  /// Returns all events on a disk with this seed, and its content at the end.
+  /// Returns all events on a disk with this seed, and the disk's content at the end.
   private func trace(seed: UInt64) throws -> [String] {
     let world = DiskWorld(seed: seed)
     let ledger = Ledger(world.numbers)
@@ -38,8 +38,8 @@ struct DeterminismTests {
     return trace
   }
 
-  /// Returns the bytes but for the salts of a write-ahead log, which SQLite draws from one
-  /// generator for the whole process, and the checksums over them.
+  /// Returns the bytes without the salts of a write-ahead log and the checksums over them. SQLite
+  /// draws the salts from one generator for the whole process.
   private func masked(_ bytes: [UInt8], _ name: String) -> [UInt8] {
     guard name.hasSuffix("-wal") else { return bytes }
     var bytes = bytes

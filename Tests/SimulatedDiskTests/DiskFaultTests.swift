@@ -34,8 +34,8 @@ struct DiskFaultTests {
     #expect(step > 60 && failures > 0)
   }
 
-  /// Checks that after one more transaction all is there, also for a process that opens the file
-  /// again.
+  /// Checks that everything is there after one more transaction, also for a process with a new
+  /// connection.
   private func finish(_ world: DiskWorld, _ ledger: Ledger, _ comment: Comment) throws {
     do {
       let connection = try world.connect()

@@ -18,10 +18,10 @@ final class SeededNumbers {
   func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }
 
-/// A disk with its clock, its randomness and one database on it.
+/// A disk with a clock, randomness and one database on it.
 final class DiskWorld {
   let disk: SimulatedDisk
-  /// Of the workload; the disk draws from its own.
+  /// Of the workload; the disk draws separate numbers.
   let numbers: SeededNumbers
   let path = "/device/replica.db"
   private(set) var stepCount = 0
@@ -51,7 +51,7 @@ final class DiskWorld {
     return connection
   }
 
-  /// Plans `fault` for the step with this number, counted from 0 from now on, and only for that.
+  /// Plans `fault` for the step with this number only, counted from 0 from now on.
   func plan(_ fault: SimulatedDisk.Fault, at step: Int) {
     stepCount = 0
     disk.faults = { [unowned self] _ in
@@ -75,7 +75,7 @@ extension SQLiteConnection {
   func text(_ sql: String) throws -> String? { try prepare(sql).first { $0.text(0) } }
 }
 
-/// Returns the error that `body` throws; `nil` when it throws none.
+/// Returns the error thrown by `body`; `nil` without any.
 func failure(_ body: () throws -> Void) -> SQLiteError? {
   do {
     try body()

@@ -1,17 +1,17 @@
 import FerrySQLite
 import Testing
 
-/// A table that transactions change at random, and its content after each of them: the oracle of
-/// the content after a crash.
+/// A table changed at random by transactions, and the content after each of them: the oracle of the
+/// content after a crash.
 final class Ledger {
-  /// The version of each row, by its id.
+  /// The version of each row, by id.
   typealias State = [Int: Int]
 
   /// After each acknowledged transaction; the first is the file without the table, the second
   /// the empty table.
   private(set) var states: [State] = [[:]]
-  /// The results of the transactions that failed since then, and of the one under way. A commit
-  /// that fails at its last write or sync may be in the file after a crash.
+  /// The results of the transactions failed since then, and of the one under way. A commit that
+  /// fails at the last write or sync may be in the file after a crash.
   private var attempted: [State] = []
   /// The last result of ``find(on:_:)``.
   private var found: State = [:]
@@ -22,7 +22,7 @@ final class Ledger {
   /// The number of the last acknowledged transaction.
   var acknowledged: Int { states.count - 1 }
 
-  /// Runs one transaction, which throws when a fault comes in its way.
+  /// Runs one transaction; it throws when a fault interrupts it.
   func commit(on connection: SQLiteConnection) throws {
     var next = states[acknowledged]
     let number = acknowledged + 1

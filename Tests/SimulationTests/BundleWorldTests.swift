@@ -3,14 +3,14 @@ import FerrySimulation
 import FerryTestSupport
 import Testing
 
-/// Bundles in whole worlds: published for a share of the devices and withdrawn by the product's
-/// server, and shown by the product's shells, while everything goes wrong.
+/// Bundles in whole worlds, while everything goes wrong. The product's server publishes them for a
+/// share of the devices, and withdraws them. The product's shells show them.
 @Suite(.hangLimit)
 struct BundleWorldTests {
   private static func options(_ profile: WorldOptions.Profile, bundles: Int = 2) -> WorldOptions {
     var options = WorldOptions.small(profile, devices: 4, operations: 20, seconds: 60)
     options.bundles = bundles
-    // Outcomes that a server lost are not reported again.
+    // Outcomes lost by a server are not reported again.
     options.serverRestores = 0
     return options
   }

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// The command `ferry-sim`: its output and its exit status.
+/// The command `ferry-sim`: the output and the exit status.
 @Suite(.hangLimit)
 struct CommandTests {
   private func simulate(_ arguments: [String]) async throws -> ChildProcess.Finished {

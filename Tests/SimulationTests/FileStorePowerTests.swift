@@ -44,7 +44,7 @@ struct FileStorePowerTests {
     [UInt8](repeating: UInt8(version), count: 1_000 + key.utf8.count + version * 70_000)
   }
 
-  /// Stores versions of some keys and removes others. Notes each step that has succeeded.
+  /// Stores versions of some keys and removes others. Notes each successful step.
   private static func work(_ files: FileStore, _ done: Progress) async throws {
     for version in 1...3 {
       for key in Self.keys {
@@ -129,7 +129,7 @@ struct FileStorePowerTests {
   }
 }
 
-/// The versions of each key that a disk may have; 0 is none.
+/// The possible versions of each key on a disk; 0 is none.
 private final class Progress: Sendable {
   private let state = Mutex<[String: [Int]]>([:])
 

@@ -37,8 +37,8 @@ struct ForgottenWorldTests {
     weak var device: SimulatedDevice?
     weak var disk: AnyObject?
 
-    /// Names of the parts that are still there. The parts themselves are not shown: some refer to
-    /// others that have gone.
+    /// Names of the parts still there. The parts themselves are not shown: some refer to parts
+    /// already gone.
     var names: [String] {
       let parts: [(String, AnyObject?)] = [
         ("world", world), ("scheduler", scheduler), ("server", server), ("device", device),

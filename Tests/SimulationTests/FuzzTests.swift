@@ -2,7 +2,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Inputs by chance for everything that reads bytes from outside: a short run of `ferry-sim fuzz`.
+/// Inputs by chance for every reader of bytes from outside: a short run of `ferry-sim fuzz`.
 @Suite(.hangLimit)
 struct FuzzTests {
   private func fuzz(_ arguments: [String], corpus: URL? = nil) async throws -> ChildProcess.Finished

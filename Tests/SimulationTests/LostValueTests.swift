@@ -2,7 +2,7 @@ import FerrySimulation
 import FerryTestSupport
 import Testing
 
-/// The values that lost, as real worlds report them.
+/// The losing values, as real worlds report them.
 @Suite(.hangLimit)
 struct LostValueTests {
   @Test("conflicts of a world name the values, their places and the devices that wrote them")
@@ -19,13 +19,13 @@ struct LostValueTests {
         for value in event.lost {
           #expect(value.place.contains("/"))
           #expect(devices.contains(value.lost.author), "\(value)")
-          // A row that has a unique value may be unsent, and of an identifier that its device has
-          // replaced since.
+          // A row with a unique value may be unsent, and of an identifier since replaced by the
+          // device.
           let isUnsent = value.isQuestion && value.won.value.isEmpty
           #expect(devices.contains(value.won.author) || isUnsent, "\(value)")
-          // A device whose file was restored loses to its own writes, too.
+          // A device whose file was restored loses to earlier writes of the same device, too.
           if value.lost.author != value.won.author { ofTwo += 1 }
-          // A row that was never sent, since its parent was deleted, is not in the history.
+          // A row never sent, since a parent of it was deleted, is not in the history.
           if value.lost.value.isEmpty || value.won.value.isEmpty { unknown += 1 }
           #expect(event.line.contains("\(value)"))
         }

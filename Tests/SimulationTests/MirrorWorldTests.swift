@@ -24,7 +24,7 @@ struct MirrorWorldTests {
     try await WorldThreads.expectTwice(3, Self.options(.hostile))
   }
 
-  /// Mistakes that a mirror can make, as triggers in its database.
+  /// Possible mistakes of a mirror, as triggers in the mirror's database.
   enum Mistake: String, CaseIterable {
     /// A program's write is committed, and not captured.
     case notCaptured = """

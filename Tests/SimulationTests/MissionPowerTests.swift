@@ -46,7 +46,7 @@ struct MissionPowerTests {
     try DiskFileStore(root: root, key: nil, system: calls) { ThreadExecutor(name: $0) }
   }
 
-  /// Builds content as a download does, with the manager's steps to its end.
+  /// Builds content as a download does, with the manager's steps to the end.
   private static func build(_ calls: SimulatedFileCalls) async throws {
     let store = try files(calls)
     let file = calls.open(store.partialPath(of: content.hash), O_RDWR | O_CREAT, 0o600)

@@ -135,7 +135,7 @@ private final class NetworkField: @unchecked Sendable {
     self.timeout = timeout
   }
 
-  /// Performs one exchange, to its end.
+  /// Performs one exchange from beginning to end.
   func exchange() -> Result<TransportResponse, TransportError> {
     var result: Result<TransportResponse, TransportError>?
     start { result = $0 }

@@ -45,11 +45,11 @@ struct PlantedFaultTests {
     }
     switch fault {
     case .appliedChangesRecorded, .acknowledgeByRecord:
-      // A repeated record is harmless until another write of the same comes in between. Few
-      // writes to one record come while a packet is on its way.
+      // A repeated record is harmless until another write of the same comes in between. Few writes
+      // to one record come while a packet is on the way.
       return drawn(operations: 300)
     case .tiesUnresolved:
-      // Writes of one moment, by many devices whose clocks agree and that receive little of each
+      // Writes of one moment, by many devices: their clocks agree, and they receive little of each
       // other. They only edit the same records.
       var options = drawn(devices: 8, operations: 800)
       (options.clockStep, options.clockSkew, options.clockDrift) = (10_000, 0, 0)
@@ -62,7 +62,7 @@ struct PlantedFaultTests {
       // Pulls while writes to the same records wait.
       return drawn(operations: 300)
     case .packetNotFrozen:
-      // Writes between a packet that arrives and its answer that does not.
+      // Writes between the arrival of a packet and the loss of the answer.
       var options = drawn(operations: 300)
       (options.drop, options.delayMax, options.syncPause) = (150_000, 800, 1_000)
       return options
@@ -75,7 +75,7 @@ struct PlantedFaultTests {
       options.attachments = 12
       return options
     case .packetsMergedAgain:
-      // In a replaced history, the places that authors had seen count for nothing.
+      // In a replaced history, the places seen by authors count for nothing.
       var options = drawn(operations: 200)
       (options.serverRestores, options.drafts, options.sheets) = (4, 300, 300)
       options.syncPause = 2_000
@@ -115,7 +115,7 @@ struct PlantedFaultTests {
       (options.copies, options.restores) = (6, 6)
       return options
     case .expiredCursorServed:
-      // Deletes that are pruned before all devices have received them.
+      // Deletes pruned before all devices have received them.
       var options = drawn(operations: 200)
       (options.retention, options.pruneEvery, options.watchers) = (2, 1, 0)
       options.syncPause = 6_000
@@ -137,7 +137,7 @@ struct PlantedFaultTests {
       (options.growth, options.cascades, options.syncPause) = (500, 80, 6_000)
       return options
     case .parentDeletedEarly:
-      // Children that are edited after their parent was deleted.
+      // Children edited after their parent was deleted.
       var options = drawn(operations: 200)
       setNoTables(&options)
       options.shelves = 500
@@ -159,7 +159,7 @@ struct PlantedFaultTests {
       (options.syncPause, options.lateContacts) = (1_000, 0)
       return options
     case .failureForgotten:
-      // Versions that fail, and processes that die after that.
+      // Versions that fail, and processes that die after the failure.
       var options = drawn()
       Self.setMissions(&options)
       (options.missions, options.bundles) = (0, 2)
@@ -171,7 +171,7 @@ struct PlantedFaultTests {
       (options.missions, options.bundles, options.duplicate) = (0, 2, 300_000)
       return options
     case .tailNotCompared:
-      // A server that confirms what it drops.
+      // A server that confirms packets it drops.
       var options = drawn(operations: 160)
       options.setLies(12)
       return options
@@ -184,8 +184,8 @@ struct PlantedFaultTests {
     }
   }
 
-  /// The seeds of worlds in which the mistakes were found last. Other worlds are tried only if such a world no
-  /// longer finds its mistake.
+  /// The worlds' seeds from the last search for the mistakes. Other worlds are tried only if such a
+  /// world no longer finds the mistake.
   private static let known: [PlantedFault: UInt64] = [
     .acknowledgeByRecord: 1,
     .anchorNotChecked: 1,
@@ -230,9 +230,10 @@ struct PlantedFaultTests {
   private static func seeds(for fault: PlantedFault) -> [UInt64] {
     let count: UInt64 =
       switch fault {
-      // It shows only if the bases of a packet's operations are forgotten while it is on its way.
+      // It shows only if the bases of a packet's operations are forgotten while the packet is on
+      // the way.
       case .packetsMergedAgain: 48
-      // It shows only if values move while another device's change of them is on its way.
+      // It shows only if values move while another device's change of them is on the way.
       case .valuesNotFollowed: 72
       default: 24
       }
@@ -240,7 +241,7 @@ struct PlantedFaultTests {
   }
 
   /// `make worlds` runs thousands of worlds without a planted mistake; this checks the worlds that
-  /// give the mistakes away.
+  /// show the mistakes.
   @Test(
     "the swarm finds a planted mistake within a few worlds, and only the mistake",
     arguments: PlantedFault.allCases)

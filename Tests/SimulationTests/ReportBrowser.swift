@@ -12,9 +12,9 @@ struct ReportBrowser {
     directory = try TemporaryDirectory()
   }
 
-  /// Opens a page, lets its script and `probe` run, and returns the document as it is then.
+  /// Opens a page, lets the page's script and `probe` run, and returns the document as it is then.
   ///
-  /// - Parameter probe: The body of an async function in the page's own scope; its result goes into
+  /// - Parameter probe: The body of an async function in the page's own scope; the result goes into
   ///   `answer(in:)`. `await settled()` waits until the page shows the changes.
   func document(
     _ page: [UInt8], fragment: String = "", window: HeadlessBrowser.Window = .laptop,

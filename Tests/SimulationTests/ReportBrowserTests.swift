@@ -185,7 +185,7 @@ struct ReportBrowserTests {
         """)
     #expect(answer.title == "Seed 42 failed · ferry-sim")
     #expect(answer.state == "ready")
-    // By bytes: strings that only look the same are equal in Swift.
+    // Compared by bytes: in Swift, strings are equal if they only look the same.
     let expected = ReportPageTests.hostileTexts.map { Array($0.utf8) }
     #expect(answer.texts.map { Array($0.utf8) } == expected)
     #expect(answer.lost.map { Array($0.utf8) } == expected)

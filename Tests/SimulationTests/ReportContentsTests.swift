@@ -2,7 +2,7 @@ import FerrySimulation
 import FerryTestSupport
 import Testing
 
-/// The parts of the report page that explain a run, in a real browser.
+/// The explanations of a run on the report page, in a real browser.
 @Suite("The explanations of the report page", .serialized, .hangLimit)
 struct ReportContentsTests {
   private let page = ReportPage.html(ReportSample.content())

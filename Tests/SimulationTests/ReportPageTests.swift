@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The report page", .hangLimit)
 struct ReportPageTests {
-  /// Texts that break pages which do not escape.
+  /// Texts that break pages without escapes.
   static let hostileTexts = [
     "</script><script>document.title = 'owned'</script>", "<!-- <script> -->",
     "\"quoted\" 'single' \\ backslash", "line\u{2028}and\u{2029}paragraph",
@@ -124,7 +124,7 @@ struct ReportPageTests {
   }
 }
 
-/// The data of a page, read independently of its writer.
+/// The data of a page, read independently of the page's writer.
 struct ReportPageData {
   let actors: [String]
   let events: [TraceEvent]

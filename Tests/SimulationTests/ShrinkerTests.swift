@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySimulation
 
-/// A failing run is shrunk to a small part of it that still fails.
+/// A failing run is shrunk to a small part that still fails.
 @Suite(.hangLimit)
 struct ShrinkerTests {
   private static func world(_ seed: UInt64, _ plan: WorldPlan?) throws -> WorldResult {

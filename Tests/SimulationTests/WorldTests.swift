@@ -3,7 +3,7 @@ import FerrySimulation
 import FerryTestSupport
 import Testing
 
-/// Whole worlds: sound ones pass, and each option has its effect.
+/// Whole worlds: sound ones pass, and each option has an effect.
 @Suite(.hangLimit)
 struct WorldTests {
   @Test("a world passes all oracles", arguments: WorldOptions.Profile.allCases, [1, 2])
@@ -89,7 +89,7 @@ struct WorldTests {
       field.set(&options, effect.value)
       let result = try await WorldThreads.world(seed, options)
       seen += result.counts[effect.kind, default: 0]
-      // A restored server has lost acknowledged operations: that is no fault to get over.
+      // A restored server has lost acknowledged operations: the loss is no fault to get over.
       if name != "server-restores" {
         #expect(result.violations.isEmpty, "\(result.violations)")
       }

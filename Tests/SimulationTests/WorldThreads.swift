@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// Runs worlds each on one thread from beginning to end, as many at once as there are cores. A
-/// world belongs to the thread that made it.
+/// world belongs to the thread it was made on.
 enum WorldThreads {
   private static let queue: OperationQueue = {
     let queue = OperationQueue()
@@ -19,7 +19,7 @@ enum WorldThreads {
     }
   }
 
-  /// Runs one world to its end.
+  /// Runs one world to the end.
   ///
   /// - Parameter planting: gets the database of the world's mirrors with each virtual second.
   static func world(

@@ -277,7 +277,7 @@ struct ApplyTests {
     try replica.apply(
       [maker.change(5, "tasks", "a", [Column("title", "older")], inserts: false, at: 1)], head: 5)
     #expect(try replica.rows("SELECT title FROM tasks") == [["mine"]])
-    // The page proves that its server lacks the write: it is sent again.
+    // The page proves that the server lacks the write: it is sent again.
     #expect(try replica.pending.count == 1)
     let again = try replica.freeze()[0]
     _ = try replica.file.receive(replica.receipt(again, first: 9))
@@ -340,7 +340,7 @@ struct ApplyTests {
     try replica.apply([maker.change(2, "tasks", "a", [Column("title", "y")], inserts: false)])
     #expect(try replica.rows("SELECT title, done FROM tasks") == [["y", 1]])
     #expect(try replica.rows("SELECT count(*) FROM history") == [[0]])
-    // The triggers themselves keep a table that does not sync.
+    // The triggers themselves maintain an unsynced table.
     #expect(try replica.rows("SELECT title FROM search") == [["y"]])
     #expect(try replica.pending.isEmpty)
     // The user's own writes fire them as always, and all of it is recorded.

@@ -20,7 +20,7 @@ extension SetBackTests {
       _ = try replica.file.receive(answer)
       return try archived()
     }
-    // A server may lie about the time, or its clock may leap: this device's counts, too.
+    // A server may lie about the time, or the server's clock may leap: this device's counts, too.
     let later = ReplicaFile.archiveAgeMax + 1
     #expect(try confirmNext("c", at: later, place: 4) == 3)
     #expect(try confirmNext("d", at: 0, place: 5) == 4)

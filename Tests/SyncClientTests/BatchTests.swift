@@ -9,7 +9,7 @@ import Testing
 struct BatchTests {
   private let maker = PageMaker()
 
-  /// Tasks a, b and c that the server has, of which c is done.
+  /// Tasks a, b and c, present on the server; c is done.
   private func withThree() throws -> ReplicaFixture {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([
@@ -227,7 +227,7 @@ struct BatchTests {
     #expect(try replica.file.queue.count() == 0)
     #expect(try replica.rows("SELECT record FROM ferry_refresh ORDER BY 1") == [["a"], ["b"]])
     #expect(try replica.rows("SELECT count(*) FROM ferry_batch_rows") == [[0]])
-    // The server had b in another state: its value of b counts now, older as it is.
+    // The server had b in another state: the server's value of b counts now, older as it is.
     try replica.apply([
       maker.change(5, "tasks", "a", [Column("done", 1)], inserts: false, at: replica.clock.now),
       maker.change(5, "tasks", "b", [Column("title", "y"), Column("done", 3)], at: 1),

@@ -6,8 +6,8 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Recording within a user's statement: the effects that it must not have, and the moments at which
-/// triggers are checked.
+/// Recording within a user's statement: forbidden effects, and the moments at which triggers are
+/// checked.
 @Suite("Capture triggers", .hangLimit)
 struct CaptureTriggerTests {
   @Test("last_insert_rowid is that of the user's own row")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// The `base` of SQLite's changes to rows along with a parent that a pull list deletes.
+/// The `base` of SQLite's changes to rows deleted along with a parent by a pull list.
 @Suite("Bases of rows that cascade from their parents", .hangLimit)
 struct CascadeBaseTests {
   private let maker = PageMaker()
@@ -68,7 +68,7 @@ struct CascadeBaseTests {
     let first = maker.page(
       [maker.change(6, "k", "new", [Column("p", "P2")])], head: 6, more: true, applied: 4)
     try replica.file.stage(first.body, first.head, changes: 1)
-    // Others wrote to the row between the pages, so that its newest change comes last.
+    // Others wrote to the row between the pages, so the newest change of the row comes last.
     try replica.apply([
       maker.deletion(9, "p", "P2"), maker.deletion(12, "k", "new"),
     ])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// A device's chain compared with the tail that the server names: facts in, decision out.
+/// A device's chain compared with the tail named by the server: facts in, decision out.
 @Suite("The decision about a device's chain", .hangLimit)
 struct ChainDecisionTests {
   struct Case: CustomTestStringConvertible, Sendable {
@@ -41,7 +41,7 @@ struct ChainDecisionTests {
     Case(tail: .newest, decision: .goOn),
     Case(tail: .newest, isSetBack: true, decision: .goOn),
     Case(tail: .newest, isSetBack: true, earlierChains: true, decision: .sendAllAgain),
-    // It names an operation that this device did not make.
+    // The server names an operation of another device.
     Case(tail: .unknown, decision: .leaveToCopy),
     Case(tail: .unknown, earlierChains: true, decision: .leaveToCopy),
     Case(tail: .unknown, isSetBack: true, decision: .sendAllAgain),

@@ -8,7 +8,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// The end of a replica's work on its file.
+/// The end of a replica's work on the file.
 @Suite("Closing a replica", .hangLimit)
 struct ClosingTests {
   private let directory: TemporaryDirectory
@@ -17,7 +17,7 @@ struct ClosingTests {
 
   private var path: String { directory.file("replica.db").path }
 
-  /// Returns the names of the files that belong to the replica.
+  /// Returns the names of the replica's files.
   private func files() throws -> Set<String> {
     Set(try FileManager.default.contentsOfDirectory(atPath: directory.url.path))
   }

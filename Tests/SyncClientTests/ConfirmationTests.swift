@@ -24,7 +24,7 @@ struct ConfirmationTests {
     for row in table { #expect(ConfirmedEnd.isNews(row.tail, to: row.end) == row.isNews) }
   }
 
-  /// A receipt for a packet that the server drops.
+  /// A receipt for a packet dropped by the server.
   enum Lie: String, CaseIterable, Sendable {
     case atTheCursor, withoutPlaces, behindTheCursor
     case duplicateWithoutPlaces, duplicateBehindTheCursor
@@ -49,8 +49,7 @@ struct ConfirmationTests {
     }
   }
 
-  /// Returns a replica with a packet that a page has named, and one that the server dropped with a
-  /// receipt.
+  /// Returns a replica with a packet named by a page, and one dropped by the server with a receipt.
   private func confirmed(by lie: Lie) throws -> (ReplicaFixture, named: Packet, dropped: Packet) {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
@@ -126,7 +125,7 @@ struct ConfirmationTests {
   func newIdentity(lie: Lie) throws {
     let (replica, _, dropped) = try confirmed(by: lie)
     try replica.file.renewIdentity()
-    // A history hash past the cursor is in the next request: the server rejects that one.
+    // A history hash past the cursor is in the next request: the server rejects this request.
     #expect(try sent(replica) == (lie == .atTheCursor ? [] : dropped.operations.map(\.id)))
   }
 

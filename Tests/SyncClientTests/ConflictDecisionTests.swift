@@ -18,7 +18,7 @@ struct ConflictDecisionTests {
     Stamp(time: HybridTimestamp(milliseconds: time), device: device)
   }
 
-  /// A conflict that this device lost at time 1 against another one at time 2.
+  /// A conflict lost by this device at time 1 against another one at time 2.
   private static func conflict(
     _ column: Name?, lost: Value = .null, by loser: DeviceID = own
   ) -> Conflict {
@@ -204,7 +204,7 @@ struct ConflictDecisionTests {
     #expect(Self.end("title", by: state("title", at: 1, by: Self.own)) == nil)
     #expect(Self.end("body", by: state("title", at: 3, by: Self.own)) == nil)
     #expect(Self.end(nil, by: state("title", at: 3, by: Self.own)) == nil)
-    // The winner does not know the value that lost. A third device may have been asked, too.
+    // The winner does not know the losing value. A third device may have been asked, too.
     #expect(Self.end("title", by: state("title", at: 3, by: Self.other)) == nil)
     #expect(Self.end("title", by: state("title", at: 3, by: Self.device(3))) == .listed)
     #expect(Self.end("title", by: state("title", at: 1, by: Self.device(3))) == nil)
@@ -233,7 +233,7 @@ struct ConflictDecisionTests {
   }
 }
 
-/// Operations that are taken back: the operation and the present row in, the decision out.
+/// Undone operations: the operation and the present row in, the decision out.
 @Suite("Decisions about undoing", .hangLimit)
 struct UndoDecisionTests {
   private static let columns = [Column("title", .text("new")), Column("stars", .integer(3))]

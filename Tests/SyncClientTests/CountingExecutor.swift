@@ -2,14 +2,14 @@ import FerryExecutors
 import Foundation
 import Synchronization
 
-/// An executor that counts the work in its queue from the start on.
+/// An executor that counts the work in the queue from the start on.
 final class CountingExecutor: WorkExecutor {
   private let queue: DispatchQueue
   private let count = Mutex(0)
 
   init(_ name: String) { queue = DispatchQueue(label: name) }
 
-  /// The calls that have entered the queue.
+  /// The calls in the queue so far.
   var queued: Int { count.withLock { $0 } }
 
   func enqueue(_ job: consuming ExecutorJob) {

@@ -5,8 +5,8 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Names and defaults that are easily confused, in the tables that a device creates from a schema. SQLite
-/// reads the SQL, and its catalog has to name everything byte for byte.
+/// Easily confused names and defaults, in the tables created by a device from a schema. SQLite
+/// reads the SQL, and the catalog has to name everything byte for byte.
 @Suite("Random names in declared tables", .hangLimit)
 struct DeclaredNameTests {
   private static func names(_ count: Int, _ samples: inout NameSamples) -> [Name] {

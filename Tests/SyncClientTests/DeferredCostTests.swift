@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// The cost of deferred records, counted in changes that are tried.
+/// The cost of deferred records, counted in attempted changes.
 @Suite("The cost of deferred records", .hangLimit)
 struct DeferredCostTests {
   private let maker = PageMaker()
@@ -16,7 +16,8 @@ struct DeferredCostTests {
     return replica
   }
 
-  /// Records that refer to each other in a row. The first one refers to a record that nobody has.
+  /// Records in a row, each with a reference to the one before. The first one refers to an absent
+  /// record.
   private func chain(_ count: Int, isReversed: Bool, number: (Int) -> Value) -> [Change] {
     let order = isReversed ? Array((1...count).reversed()) : Array(1...count)
     return order.enumerated().map { place, index in
@@ -27,7 +28,7 @@ struct DeferredCostTests {
 
   private func name(_ index: Int) -> Name { "r\(index)" }
 
-  /// Returns the number of changes that a pull of a list tries to apply, and the deferred records.
+  /// Returns the number of changes tried by a pull of a list, and the deferred records.
   private func pull(
     _ replica: ReplicaFixture, _ changes: [Change], head: SequenceNumber? = nil
   ) throws -> (attempts: Int, refused: Int) {

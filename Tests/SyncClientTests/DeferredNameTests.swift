@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Names that the server sends and that this device cannot take for its own (SPEC.md §23).
+/// Names from the server that this device cannot use itself (SPEC.md §23).
 @Suite("Names of other devices", .hangLimit)
 struct DeferredNameTests {
   private let maker = PageMaker()
@@ -126,7 +126,7 @@ struct DeferredNameTests {
   }
 }
 
-/// Records that this device's schema cannot take.
+/// Records unfit for this device's schema.
 @Suite("Records that cannot be applied", .hangLimit)
 struct DeferredRecordTests {
   private let maker = PageMaker()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// A replica that was offline for longer than its server keeps history.
+/// A replica that was offline for longer than the server keeps history.
 @Suite(.hangLimit)
 struct ExpiredCursorTests {
   private let maker = PageMaker()

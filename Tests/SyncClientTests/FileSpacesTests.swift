@@ -12,7 +12,7 @@ struct FileSpacesTests {
   private let fixture: ReplicaFixture
   private var file: ReplicaFile { fixture.file }
 
-  /// A file with a table of its first space, and one of a joined space.
+  /// A file with a table of the first space, and one of a joined space.
   init() throws {
     fixture = try ReplicaFixture.withTasks()
     try fixture.run("CREATE TABLE shopping(id TEXT PRIMARY KEY, what TEXT)")

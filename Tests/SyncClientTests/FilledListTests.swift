@@ -328,7 +328,7 @@ extension ReplicaFixture {
     return joined
   }
 
-  /// Returns the names of copies that are left in the file.
+  /// Returns the names of copies left in the file.
   func leftovers() throws -> [String] {
     try file.connection.rows("SELECT name FROM sqlite_schema WHERE name GLOB 'ferry_*first_*'") {
       $0.text(0)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Programs that start without a network, and their first contact with the server.
+/// Programs started without a network, and their first contact with the server.
 @Suite("The first contact", .hangLimit)
 struct FirstContactTests {
   private func keeper(_ fetch: @escaping TokenFetcher.Fetch) -> TokenFetcher {

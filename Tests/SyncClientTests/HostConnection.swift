@@ -5,7 +5,7 @@ import FerryTestSupport
 
 @testable import FerrySyncClient
 
-/// A connection as another SQLite library opens it, with that library's own hooks.
+/// A connection as another SQLite library opens it, with the library's own hooks.
 final class HostConnection {
   /// The calls of the library's hooks.
   final class Calls {

@@ -152,7 +152,7 @@ struct HostileServerTests {
     }
     #expect(try await replica.deviceNames()[other] == "Ada")
     #expect(try await replica.deviceNames()[stranger] == nil)
-    // Nothing has changed since then, so that no request is necessary.
+    // Nothing has changed since then, so no request is necessary.
     try await replica.sync()
     #expect(asked.withLock { $0 } == answers.count)
   }

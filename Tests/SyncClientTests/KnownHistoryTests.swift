@@ -31,7 +31,7 @@ struct KnownHistoryTests {
     try replica.file.renewIdentity()
     #expect(try replica.file.knownCursor(ofFormerNames: true) == known)
     #expect(try replica.file.knownCursor() == known)
-    // Changes that were pulled later are newer.
+    // Changes pulled later are newer.
     try replica.apply([], head: 9, tail: packet.tail)
     #expect(try replica.file.knownCursor() == replica.file.syncState().cursor)
   }
@@ -85,7 +85,7 @@ struct KnownHistoryTests {
     #expect(try replica.file.knownCursor()?.anchor == nil)
   }
 
-  /// Responds as a server that is restored from a backup between a pull and the push after it.
+  /// Responds like a server that is restored from a backup between a pull and the push after it.
   private final class SetBackServer: Transport {
     private struct State {
       var requests: [String] = []

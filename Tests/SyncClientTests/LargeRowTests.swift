@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Rows that grow, up to the limit of a record.
+/// Growing rows, up to the limit of a record.
 @Suite("Large rows", .hangLimit)
 struct LargeRowTests {
   /// A hundredth of the usual limits: so large values take less time to write.
@@ -21,7 +21,7 @@ struct LargeRowTests {
   private let limits = Self.limits
   private let maker = PageMaker()
 
-  /// Returns a table of ten texts, and one that refers to it.
+  /// Returns a table of ten texts, and one with a reference to it.
   private func replica() throws -> ReplicaFixture {
     let replica = try ReplicaFixture(limits: limits)
     let columns = (0..<10).map { ", c\($0) TEXT" }.joined()
@@ -183,7 +183,7 @@ struct LargeRowTests {
     #expect(try replica.rows("SELECT count(*) FROM t") == [[0]])
     let added = try replica.file.pendingOperations(limit: 200_000).dropFirst(before)
     #expect(added.count == 450 && added.allSatisfy { $0.operation.kind == .delete })
-    // One that the server refuses takes no other with it.
+    // A refused operation takes no other with it.
     #expect(Set(added.map(\.group)).count == 450)
   }
 

@@ -8,7 +8,7 @@ import Testing
 struct ListBoundTests {
   private static let large = ListBound.smallPageBytes
 
-  /// Returns the fault of a list and the number of its pages, `limit` at most.
+  /// Returns the fault of a list and the number of pages, `limit` at most.
   private func run(
     _ bound: ListBound = ListBound(), limit: Int = 200_000,
     _ page: (SequenceNumber) -> (place: SequenceNumber, head: SequenceNumber, bytes: Int)

@@ -8,7 +8,7 @@ import Testing
 /// A watching device's knowledge of the server's head.
 @Suite(.hangLimit)
 struct LiveHeadTests {
-  /// Returns a state that is connected at a head, with everything pulled.
+  /// Returns a connected state at a head, with everything pulled.
   static func trusted(_ head: SequenceNumber, epoch: UInt64? = nil) -> LiveHead {
     var live = LiveHead()
     live.connect(head: head)

@@ -10,7 +10,7 @@ import Testing
 /// The log of a replica, as it reaches the program.
 @Suite("Delivered log entries", .hangLimit)
 struct LogFeedTests {
-  /// A server that no request reaches.
+  /// A server out of reach.
   private struct UnreachableServer: Transport {
     func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
       throw TransportError(.offline, "no network")

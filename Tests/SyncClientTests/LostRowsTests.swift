@@ -4,12 +4,12 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Rows that go with a parent which another device deletes without having seen them (SPEC.md §28).
+/// Rows that go with a parent, deleted by a device that has not seen them (SPEC.md §28).
 @Suite("Rows that go with a deleted parent", .hangLimit)
 struct LostRowsTests {
   private let maker = PageMaker()
 
-  /// A parent `P` and its child `c`, which the server has.
+  /// A parent `P` and a child `c` of it, both on the server.
   private func family(deletes: String = "delete-wins") throws -> ReplicaFixture {
     let replica = try ReplicaFixture()
     try replica.run(

@@ -78,7 +78,7 @@ struct MeetingTests {
       "CREATE TABLE items(id TEXT PRIMARY KEY, list TEXT REFERENCES lists(id) ON DELETE CASCADE)")
     try replica.file.track(["lists", "items"])
     try replica.apply([maker.change(1, "lists", "l", [])])
-    // The item's author has a clock that is far ahead; both come with one pull.
+    // The clock of the item's author is far ahead; both come with one pull.
     let ahead = replica.clock.now + 86_400_000
     try replica.apply([
       maker.change(2, "items", "i", [Column("list", "l")], at: ahead),

@@ -8,7 +8,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Replicas in memory, which do all that files do.
+/// Replicas in memory, with all abilities of files.
 @Suite("Replicas in memory", .hangLimit)
 struct MemoryReplicaTests {
   private func open(_ server: ScriptedServer, token: TokenSource = .none) async throws -> Replica {

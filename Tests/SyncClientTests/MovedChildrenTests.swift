@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Rows that a pull list moves from a parent that it deletes.
+/// Rows moved by a pull list from a parent that it deletes.
 @Suite("Children that move from a deleted parent", .hangLimit)
 struct MovedChildrenTests {
   private let maker = PageMaker()
@@ -104,7 +104,7 @@ struct MovedChildrenTests {
       maker.change(5, "g", "g1", [Column("k", "c")]),
       maker.change(6, "g", "g2", [Column("k", "c")]),
     ])
-    // The child goes with its parent, and one of its own children was moved before.
+    // The child goes with the parent, and one of the child's own children was moved before.
     try replica.apply([
       maker.deletion(7, "p", "old"), maker.deletion(8, "g", "g2"),
       maker.change(9, "g", "g1", [Column("k", "d")], inserts: false),
@@ -251,7 +251,7 @@ struct MovedChildrenTests {
       maker.change(4, "k", "d", [Column("p", "other")]),
       maker.change(5, "g", "g1", [Column("k", "c")]),
     ])
-    // Another device has moved the child to a parent that a third one has deleted.
+    // Another device has moved the child to a parent deleted by a third one.
     try replica.apply([
       maker.deletion(6, "p", "gone"), move(7, to: "gone"),
       maker.change(8, "g", "g1", [Column("k", "d")], inserts: false),

@@ -167,7 +167,7 @@ struct MovingValuesTests {
       "SELECT t FROM child UNION ALL SELECT t FROM plain UNION ALL SELECT t FROM strict"
     #expect(try replica.rows(children) == [["p"], ["q"], ["p"]])
     #expect(try replica.pending.isEmpty)
-    // A delete still deletes the rows that refer to it.
+    // A delete still deletes the rows with references to it.
     try replica.run("DELETE FROM strict")
     try replica.apply([maker.deletion(6, "t", "p")])
     #expect(try replica.rows(children) == [["q"]])
@@ -223,7 +223,7 @@ struct MovingValuesTests {
     let waiting = try replica.file.waitingChanges(limit: 9)
     #expect(waiting.map(\.key.record) == ["a", "c", "d"])
     #expect(waiting.allSatisfy { $0.reason.contains("ignores the row") })
-    // A write without an effect is not one that was ignored.
+    // A write without an effect is not an ignored one.
     try replica.run("CREATE TRIGGER u BEFORE UPDATE ON t BEGIN SELECT RAISE(IGNORE); END")
     try replica.apply([maker.change(6, "t", "b", [Column("n", 1)], inserts: false)])
     #expect(try replica.file.waitingChanges(limit: 9).count == 3)

@@ -5,8 +5,8 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Names and values that are easily confused, through a device: tables made from pulled columns,
-/// rows, recorded writes, predicates and comparisons. A model that knows only bytes decides.
+/// Easily confused names and values, through a device: tables made from pulled columns, rows,
+/// recorded writes, predicates and comparisons. A model that knows only bytes decides.
 @Suite("Random names on a device", .hangLimit)
 struct NameFuzzTests {
   /// The content of one table in one space.
@@ -40,7 +40,7 @@ struct NameFuzzTests {
       }
     }
 
-    /// The columns that a table in SQLite can have: of each spelling the first.
+    /// The possible columns of a table in SQLite: of each spelling the first.
     var shown: [Name] {
       var spellings: Set<Name> = []
       return columns.filter { column in

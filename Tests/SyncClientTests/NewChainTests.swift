@@ -5,12 +5,12 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Whatever name a packet is sent under, it has the operations that it was frozen with.
+/// Whatever name a packet is sent under, it has the operations of the time it was frozen.
 @Suite("Packets of a restarted chain", .hangLimit)
 struct NewChainTests {
   private let maker = PageMaker()
 
-  /// Returns an insert and an update of one record, each in a packet of its own.
+  /// Returns an insert and an update of one record, each in a separate packet.
   private func insertedAndEdited() throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
@@ -34,7 +34,8 @@ struct NewChainTests {
   private func expectAnewAsBefore(_ replica: ReplicaFixture, _ packets: [Packet]) throws {
     try replica.run("UPDATE tasks SET title = 'three' WHERE id = 'a'")
     let again = try replica.freeze()
-    // The server may know the update, and not the insert: merged into it, that would never come.
+    // The server may know the update, and not the insert: merged into it, the insert would never
+    // come.
     #expect(contents(again.dropLast()) == contents(packets))
     #expect(again.last?.operations.map(\.kind) == [.update])
     #expect(again.map(\.dependency) == [nil] + again.dropLast().map(\.tail))
@@ -175,7 +176,7 @@ struct NewChainTests {
     let page = maker.page([], head: 0)
     _ = try replica.file.apply(last: page.body, page.head)
     #expect(try replica.pending.map(\.kind) == [.update, .insert])
-    // Another device re-uploads the row with the values that it knows.
+    // Another device re-uploads the row with the values it knows.
     try replica.apply(
       [maker.change(1, "tasks", "a", [Column("title", "theirs"), Column("done", 3)], at: 2)],
       head: 1)

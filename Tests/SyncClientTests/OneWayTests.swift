@@ -32,7 +32,7 @@ struct OneWayTests {
     try replica.file.markFailed(through: replica.file.queue.newestOrder(), "no route to host")
   }
 
-  /// Returns the packets that the next sync sends.
+  /// Returns the packets of the next sync.
   func sent(_ replica: ReplicaFixture) throws -> [Packet] {
     try replica.file.prepareUploads()
     return try replica.freeze()

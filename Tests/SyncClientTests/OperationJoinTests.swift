@@ -52,7 +52,7 @@ struct OperationJoinTests {
     let copied = Self.operation(4, .update, [Column("a", 5)], adds: ["a"])
     var state = RecordState()
     var known = Set<OperationID>()
-    // The copy sends both of the shared ones, and then its own; the original does the same.
+    // The copy sends both of the shared ones, and then the copy's own; the original does the same.
     for group in [[insert, shared], [copied], [insert, shared, own]] {
       for operation in Self.joined(group, counter) where known.insert(operation.id).inserted {
         _ = state.merge(

@@ -5,10 +5,10 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// The advance of a cursor by a device's own confirmed packets, and its limits.
+/// The advance of a cursor by a device's own confirmed packets, and the limits of this advance.
 @Suite("The cursor over own packets", .hangLimit)
 struct OwnAdvanceTests {
-  /// Returns a replica at 10, and its packets, each of one insert.
+  /// Returns a replica at 10, and the replica's packets, each of one insert.
   private func replica(packets count: Int) throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 10)
@@ -19,7 +19,7 @@ struct OwnAdvanceTests {
     return (replica, try replica.freeze())
   }
 
-  /// Returns the server's response, with other history hashes than its own.
+  /// Returns the server's response, with other history hashes.
   private func answer(
     _ packet: Packet, at first: SequenceNumber, in replica: ReplicaFixture, before: UInt64?,
     after: UInt64?

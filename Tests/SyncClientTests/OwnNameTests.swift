@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// When a device sends its name, as a table.
+/// The times at which a device sends a name, as a table.
 @Suite(.hangLimit)
 struct OwnNameTests {
   private static let first = DeviceID(UniqueID(high: 1, low: 1))

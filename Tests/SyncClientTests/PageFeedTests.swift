@@ -5,13 +5,13 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Pages that are decoded while earlier changes are applied.
+/// Pages decoded while earlier changes are applied.
 @Suite("Feeds of pages", .hangLimit)
 struct PageFeedTests {
   private let maker = PageMaker()
   private let limits = Limits.standard
 
-  /// A page of that many records, with some hundred bytes each.
+  /// A page of so many records, with some hundred bytes each.
   private func page(_ count: Int) -> [UInt8] {
     let text = String(repeating: "x", count: 300)
     return maker.page(
@@ -49,7 +49,7 @@ struct PageFeedTests {
     }
   }
 
-  /// The system has fewer threads for such work: decodings that never ended would hold them all.
+  /// The system has fewer threads for such work: endless decodings would hold them all.
   @Test("feeds that are dropped half-way end their decoding")
   func dropped() throws {
     let body = page(5_000)

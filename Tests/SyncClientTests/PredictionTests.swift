@@ -13,7 +13,7 @@ struct PredictionTests {
   static let own = DeviceID(UniqueID(high: 1, low: 1))
   static let other = DeviceID(UniqueID(high: 2, low: 2))
 
-  /// A record as the server has it, with the sequence of its newest operation.
+  /// A record as the server has it, with the sequence of the newest operation.
   struct Server {
     var state = RecordState()
     var sequence: SequenceNumber = 0
@@ -44,7 +44,7 @@ struct PredictionTests {
       number, kind, columns, adds: adds, from: originals, base: base)
   }
 
-  /// Returns the row here after operations of its user.
+  /// Returns the row here after operations of the user.
   static func written(_ operations: [SyncOperation], over row: Row?) -> Row? {
     operations.reduce(row) { row, operation in
       guard operation.kind != .delete else { return nil }
@@ -178,7 +178,7 @@ struct PredictionTests {
     let pending = OperationJoinTests.joined(seen(mine), rules)
     for others in [seen(theirs), seen(theirs) + [Self.operation(25, .delete)]] {
       let rows = Self.meet(rules, start: start, theirs: others, mine: pending)
-      // A column that only this device wrote shows its value once the server has decided.
+      // A column written only by this device shows the value once the server has decided.
       let told = Set(others.flatMap(\.columns).map(\.name))
       #expect(
         rows.here?.filter { told.contains($0.key) } == rows.there?.filter { told.contains($0.key) }

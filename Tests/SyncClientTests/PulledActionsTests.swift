@@ -11,7 +11,7 @@ struct PulledActionsTests {
   private let maker = PageMaker()
   private let seen = Seen()
 
-  /// The actions that an interceptor has seen.
+  /// The actions seen by an interceptor.
   private final class Seen: Sendable {
     private let lines = Mutex<[String]>([])
     func add(_ line: String) { lines.withLock { $0.append(line) } }

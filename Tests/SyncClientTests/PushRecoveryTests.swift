@@ -172,7 +172,7 @@ private final class ChainServer: Transport {
       return state.arrived
     }
     if number == 2 {
-      // A later packet overtakes it if one is on its way.
+      // A later packet overtakes the second if one is on the way.
       for _ in 0..<2_000 where state.withLock({ $0.arrived }) == 2 { await Task.yield() }
       for _ in 0..<200 { await Task.yield() }
     }

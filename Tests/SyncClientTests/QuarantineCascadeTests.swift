@@ -136,7 +136,7 @@ struct QuarantineCascadeTests {
     #expect(pulled.refused == (isKnown ? 0 : 1))
     #expect(try replica.file.kept.refusedCount() == (isKnown ? 0 : 1))
     #expect(try replica.pending.map(\.key.record) == (isKnown ? ["k1"] : []))
-    // It is requested once: a record that the server does not know may still come.
+    // It is requested once: a record unknown to the server may still come.
     #expect(try replica.file.refreshes.next().isEmpty)
     try replica.apply([maker.change(6, "p", "gone", [])])
     #expect(try replica.file.kept.refusedCount() == 0)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Rows that were written while no trigger recorded them.
+/// Rows written while no trigger recorded them.
 @Suite("Reconciling unrecorded rows", .hangLimit)
 struct ReconciliationTests {
   private static let me = DeviceID(UniqueID(high: 0x7000, low: 1 << 63))

@@ -20,7 +20,7 @@ struct RefusalSpreadTests {
       references: parents.map(key), formerReferences: former.map(key))
   }
 
-  /// Returns the places that leave with the refused one, and how often the queue was read.
+  /// Returns the places leaving with the refused one, and the number of reads of the queue.
   private func leaving(
     _ refused: Int64, in queue: [Operation]
   ) -> (places: [Int64], passes: Int) {

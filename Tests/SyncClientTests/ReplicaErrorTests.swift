@@ -24,7 +24,7 @@ struct ReplicaErrorTests {
       .unfinished("more pages"), .busy("held"), .cancelled, .suspended, .closed,
     ]
 
-  /// Words that an app's user does not know.
+  /// Words unknown to an app's user.
   private static let jargon = [
     "SQL", "token", "/v1", "HTTP", "PUT", "replica", "schema", "column", "cursor", "packet",
     "certificate", "transaction", "statement",

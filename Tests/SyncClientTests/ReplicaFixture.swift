@@ -4,7 +4,7 @@ import FerryTestSupport
 
 @testable import FerrySyncClient
 
-/// A replica's file in a directory of its own, with a clock and random numbers that a test moves.
+/// A replica's file in a new directory, with a clock and random numbers moved by a test.
 final class ReplicaFixture {
   let directory: TemporaryDirectory
   let path: String
@@ -22,7 +22,7 @@ final class ReplicaFixture {
     file = try Self.open(path, clock, credentials, limits)
   }
 
-  /// Opens the file again, as a process does that starts again.
+  /// Opens the file again, like a restarted process.
   func reopen() throws { file = try Self.open(path, clock, credentials, limits) }
 
   /// Returns a second writer on the same file, as another process has.
@@ -58,7 +58,7 @@ final class ReplicaFixture {
   }
 }
 
-/// A clock that stops until a test moves it.
+/// A clock that stands still until a test moves it.
 final class TestClock {
   var now: Int64 = 1_800_000_000_000
   private var state: UInt64 = 42
@@ -107,8 +107,7 @@ struct PageMaker {
     UInt64(sequence) &* 0x9E37_79B9_7F4A_7C15
   }
 
-  /// Returns the timeline that this server's history is on at a place: it begins one each ten
-  /// places.
+  /// Returns the timeline of this server's history at a place: one begins each ten places.
   static func timeline(at sequence: SequenceNumber) -> Timeline {
     Timeline(UInt64(sequence / 10))
   }
@@ -156,7 +155,7 @@ extension ReplicaFixture {
     return try file.apply(last: page.body, page.head)
   }
 
-  /// Returns the confirmed tail that a server without losses reports for this device at a head.
+  /// Returns the confirmed tail reported by a server without losses for this device at a head.
   private func confirmedTail(at head: SequenceNumber?) throws -> OperationID? {
     try file.connection.first(
       """

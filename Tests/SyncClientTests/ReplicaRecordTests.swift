@@ -15,7 +15,7 @@ private struct Job: Codable, Sendable, Equatable, TableRecord {
 /// The record layer over a replica's file.
 @Suite("Records in a replica", .hangLimit)
 struct ReplicaRecordTests {
-  /// Uses a file only by the protocol that replicas and local databases share.
+  /// Uses a file only by the common protocol of replicas and local databases.
   private func add(_ job: Job, to access: some DatabaseAccess) async throws -> Int {
     try await access.write { try job.insert(in: $0) }
     return try await access.read { try Job.table.count(in: $0) }

@@ -5,14 +5,14 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Counters of rows that are re-uploaded to a server which has lost them.
+/// Counters of rows re-uploaded to a server after it lost them.
 @Suite(.hangLimit)
 struct RescuedCounterTests {
   private let maker = PageMaker()
   private static let day: Int64 = 24 * 3_600_000
 
-  /// Returns a replica with a counter that shows 12: 5 with the row and 3 of others, 4 of its own
-  /// that the server has confirmed.
+  /// Returns a replica with a counter of 12: 5 with the row and 3 of others, 4 of this device,
+  /// confirmed by the server.
   private func counting() throws -> (ReplicaFixture, Packet) {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE polls(id TEXT PRIMARY KEY, title TEXT, votes INTEGER)")
@@ -136,7 +136,7 @@ struct RescuedCounterTests {
     #expect(left(.integer(.min), [add]) == .max - 2)
     #expect(left(.null, [add]) == 0)
     #expect(left("ten", []) == 0)
-    // A value that its user has set is his.
+    // A value set by the user belongs to the user.
     #expect(left(10, [add, own(.update, Column("votes", 7), adds: false)]) == 0)
     let key = RecordKey(table: "polls", record: "p")
     let id = RescuedCounter.identifier(of: "votes", in: key)

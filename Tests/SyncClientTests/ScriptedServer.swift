@@ -35,7 +35,7 @@ final class ScriptedServer: Transport {
     (self.headers, self.rule, self.streams) = (headers, rule, streams)
   }
 
-  /// The operations that devices have sent.
+  /// The operations sent by devices.
   var operations: [SyncOperation] { state.withLock { $0.operations } }
   var requests: [TransportRequest] { state.withLock { $0.requests } }
   /// The number of requests for event streams.
@@ -118,7 +118,7 @@ final class ScriptedServer: Transport {
         .encoded())
   }
 
-  /// Returns a replica with a table of notes that is connected to this server.
+  /// Returns a replica with a table of notes, connected to this server.
   func replica(in directory: TemporaryDirectory) async throws -> Replica {
     var surroundings = ReplicaSurroundings.system
     surroundings.sleep = { _ in }
@@ -132,7 +132,7 @@ final class ScriptedServer: Transport {
     return replica
   }
 
-  /// Returns such a replica that may watch the server: its pauses take their time.
+  /// Returns such a replica that may watch the server: pauses take their time.
   func watchedReplica(in directory: TemporaryDirectory) async throws -> Replica {
     let replica = try await replica(in: directory)
     await replica.close()

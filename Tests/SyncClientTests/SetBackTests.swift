@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// A replica whose page shows that its server, or the replica itself, was restored from a backup.
+/// A replica whose page shows a restore from a backup, of the server or of the replica itself.
 @Suite("Servers and replicas restored from a backup", .hangLimit)
 struct SetBackTests {
   private let maker = PageMaker()
@@ -169,7 +169,7 @@ struct SetBackTests {
       tail: packets[1].tail)
     #expect(try replica.rows("SELECT tag FROM tasks WHERE id = 'b'") == [["theirs"]])
     try replica.file.beginReplacement(Problem(.historyLost, "lost"))
-    // The server does not know this device's name: it sends its insert again.
+    // The server does not know this device's name: the device sends the insert again.
     let page = maker.page(
       [
         maker.change(1, "tasks", "a", [Column("title", "one")]),
@@ -209,7 +209,7 @@ struct SetBackTests {
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
     let next = try replica.freeze()
     #expect(next.first?.dependency == nil)
-    // The copy may have displaced operations that the cursor had not passed: they are sent again.
+    // The copy may have displaced operations after the cursor: they are sent again.
     #expect(next.flatMap(\.operations).map(\.key.record) == ["b", "c"])
   }
 }
@@ -248,7 +248,7 @@ extension SetBackTests {
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
     let next = try replica.freeze()
     #expect(try replica.file.connection.count("SELECT count(*) FROM ferry_archived_packets") == 1)
-    // Its first packet came to the server after that was restored from an empty backup.
+    // The new name's first packet came to the server after a restore from an empty backup.
     try replica.file.beginReplacement(Problem(.cursorAhead, "lost"))
     let changes = next.flatMap(\.operations).enumerated().map { place, operation in
       maker.change(
@@ -357,7 +357,7 @@ extension SetBackTests {
     try replica.run("UPDATE tasks SET title = 'y' WHERE id IN ('a', 'b')")
     let edits = try #require(try replica.freeze().last)
     let row = try #require(try replica.file.packets.open().last)
-    // Its response reports that those before it have been applied; their own responses were lost.
+    // The response reports the earlier ones as applied; their own responses were lost.
     let refusal = Refusal(
       operation: edits.operations[1].id, code: .schemaViolation, detail: "no", table: "tasks",
       record: "b")

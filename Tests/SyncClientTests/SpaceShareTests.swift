@@ -161,7 +161,7 @@ struct SpaceShareTests {
     #expect(try pending(file).suffix(3).contains("insert \(one)"))
     #expect(try record(1) == one && record(2) == two)
     #expect(try family().record(of: "counted", key: [.integer(2)])?.text == two)
-    // It is another record only when its row is gone, also a row of no space.
+    // It is another record only when the row is gone, also a row of no space.
     try fixture.run("UPDATE counted SET list = 'nowhere' WHERE id = 1")
     try fixture.run("DELETE FROM counted WHERE id = 1")
     try fixture.run("INSERT INTO counted VALUES (1, 'family', '')")

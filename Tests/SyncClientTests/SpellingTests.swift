@@ -34,7 +34,7 @@ struct SpellingTests {
   func renamedTable() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "one")])])
-    // SQLite takes two statements for that, and another program makes them.
+    // SQLite takes two statements for this, and another program makes them.
     let plain = try SQLiteConnection(path: replica.path)
     try plain.execute("ALTER TABLE tasks RENAME TO other; ALTER TABLE other RENAME TO Tasks")
     try replica.run("UPDATE tasks SET title = 'two'")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// SQL of a user's cannot break the replica that it is run on.
+/// A user's SQL cannot break the replica it runs on.
 @Suite("SQL statements that only Ferry may run", .hangLimit)
 struct StatementGuardTests {
   private static func message(_ body: () throws -> Void) -> String? {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// The activity that a program sees while its replica syncs.
+/// The activity that a program sees while a replica syncs.
 @Suite("The activity of a replica", .hangLimit)
 struct SyncActivityTests {
   private static let progress = SyncProgress(phase: .pulling, completed: 1, total: 2)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// A device's view of its tables when it compares itself with the server.
+/// A device's view of the tables when it compares itself with the server.
 @Suite("Reading tables for a comparison", .hangLimit)
 struct TableScanTests {
   private let maker = PageMaker()
@@ -14,7 +14,7 @@ struct TableScanTests {
     try TableScan("tasks", on: replica.file.connection, limits: .standard)
   }
 
-  /// Returns the sums that a server has of these changes.
+  /// Returns the server's sums of these changes.
   private func sums(_ changes: [Change]) -> DigestSums {
     var sums = DigestSums()
     var hasher = RecordHasher()

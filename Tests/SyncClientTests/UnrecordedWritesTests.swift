@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Rows of a table that another program created again (SPEC.md §25).
+/// Rows of a table created again by another program (SPEC.md §25).
 struct UnrecordedWritesTests {
   private static let pages = PageMaker()
   private static let server = pages.change(2, "tasks", "a", [Column("title", "theirs")])
@@ -15,12 +15,12 @@ struct UnrecordedWritesTests {
       1, "ferry_schema", "schema", [Column("document", .text(document)), Column("version", 1)])
   }
 
-  /// Returns a replica that has the server's record, and whose table another program made again.
+  /// Returns a replica with the server's record, and a table made again by another program.
   ///
   /// - Parameters:
   ///   - write: what the other program writes.
   ///   - counting: whether `done` is a counter.
-  ///   - before: what this device writes before that, after an update of `done` to 1.
+  ///   - before: the device's writes before the new table, after an update of `done` to 1.
   private static func rebuilt(
     _ write: String, counting: Bool = false, before: (ReplicaFixture) throws -> Void = { _ in }
   ) throws -> ReplicaFixture {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// Shapes of triggers that are common in public schemas, beside Ferry's own.
+/// Shapes of triggers common in public schemas, beside Ferry's own.
 @Suite("Users' triggers", .hangLimit)
 struct UserTriggerTests {
   /// A schema with triggers, and writes that fire them.
@@ -162,7 +162,7 @@ struct UserTriggerTests {
     #expect(recorded.isEmpty)
   }
 
-  /// Returns the rows that the recorded operations make on another device.
+  /// Returns the rows of another device after the recorded operations.
   private func replayed(_ replica: ReplicaFixture) throws -> [RecordKey: [Value]] {
     var rows: [RecordKey: [Name: Value]] = [:]
     for operation in try replica.pending {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FerrySyncClient
 
-/// A watch whose event streams fail while its syncs succeed, as behind some proxies.
+/// A watch whose event streams fail while the syncs succeed, as behind some proxies.
 @Suite("Requests of a watch without event streams", .hangLimit)
 struct WatchPaceTests {
   /// The pauses with the largest jitter.
@@ -139,7 +139,7 @@ private final class ManualClock: Sendable {
     while let pause = remove({ $0.length == length }) { pause.resume() }
   }
 
-  /// Ends one pause, as soon as there is one of that length.
+  /// Ends one pause, as soon as there is one of this length.
   func end(_ length: Duration) async throws {
     try await wait(for: length)
     remove { $0.length == length }?.resume()

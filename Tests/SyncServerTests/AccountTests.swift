@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// Tokens that a principal makes are principals of their own, but count to their maker's account.
+/// Tokens made by a principal are separate principals, but count to the maker's account.
 @Suite("Accounts", .hangLimit)
 struct AccountTests {
   private static func principal(_ text: String) throws -> Principal {

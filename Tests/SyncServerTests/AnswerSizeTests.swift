@@ -73,7 +73,7 @@ struct AnswerSizeTests {
     for row in requests {
       let answer = await send(row)
       #expect([200, 404].contains(answer.status), "\(row.method) \(row.target): \(answer.text)")
-      // The memory stays taken until the answer has a share of its own.
+      // The memory stays taken until the answer has a separate share.
       #expect(answer.status == 404 || budget.used > 0, "\(row.method) \(row.target)")
       withExtendedLifetime(answer) {}
     }
@@ -104,7 +104,7 @@ struct AnswerSizeTests {
     var sized: [String] = []
     for route in Route.allCases {
       for endpoint in route.endpoints where endpoint.memory.bytes(.standard) != nil {
-        // A HEAD is like its GET.
+        // A HEAD is answered like a GET.
         if endpoint.method != "HEAD" { sized.append("\(endpoint.method) \(route.rawValue)") }
       }
     }

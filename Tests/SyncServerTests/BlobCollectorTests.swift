@@ -96,7 +96,7 @@ struct BlobCollectorTests {
   }
 }
 
-/// The pauses that were taken.
+/// The pauses so far.
 private final class PauseCounter: Sendable {
   private let kept = Mutex([Duration]())
 

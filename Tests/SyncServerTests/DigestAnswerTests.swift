@@ -109,7 +109,7 @@ struct DigestAnswerTests {
   func bytes() throws {
     var limits = Limits.standard
     limits.pageBytes = 2_000
-    // 42 bytes a record: 40, and its identifier in quotes.
+    // 42 bytes a record: 40, and the identifier in quotes.
     let (answer, _) = Self.answer(
       Self.query(at: 0, "t", nodes: 3), folded: 9, limits, digests: Self.records(30))
     let found = try Self.listed(answer)

@@ -54,7 +54,7 @@ struct DigestLossTests {
     let left = packet.operations.dropFirst(10)
     #expect(tables.map(\.records) == [left.count])
     #expect(tables.map(\.digest) == [digest(Array(left))])
-    // Those that were folded may go without a trace.
+    // Folded tombstones may go without a trace.
     try await execute("UPDATE spaces SET retention_horizon = 50")
     #expect(try await prunedTombstones(store, space) == 5)
     #expect(try await self.tables(store, space, at: 50) == tables)

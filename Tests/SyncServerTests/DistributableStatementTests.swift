@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// Statements and tables that Citus can distribute, checked without Citus.
+/// Statements and tables distributable by Citus, checked without Citus.
 @Suite("A distributable store", .hangLimit)
 struct DistributableStatementTests {
   private static let rule = SpaceRule(columns: PostgresDistribution.columns)
@@ -96,7 +96,7 @@ struct DistributableStatementTests {
     }
   }
 
-  /// Returns the prepared statements of all contracts, as a server that logs them has seen them.
+  /// Returns the prepared statements of all contracts, from a server's log of statements.
   private static func statementsOfContracts() async throws -> [String: String] {
     let cluster = try PostgresCluster()
     let administration = try cluster.createDatabase()

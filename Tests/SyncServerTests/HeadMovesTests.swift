@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.hangLimit)
 struct HeadMovesTests {
-  /// Returns the heads that listeners receive while `tell` runs.
+  /// Returns the heads received by listeners while `tell` runs.
   static func heads(_ tell: (HeadMoves) -> Void) async -> [SequenceNumber] {
     let moves = HeadMoves()
     let stream = moves.stream()

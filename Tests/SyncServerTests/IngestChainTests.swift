@@ -216,7 +216,7 @@ struct IngestChainTests {
 }
 
 extension PacketMaker {
-  /// Holds an operation that no space knows, on record `unknown`.
+  /// Holds an operation unknown to every space, on record `unknown`.
   fileprivate static var stranger: Packet {
     var maker = PacketMaker(9)
     return maker.packet("unknown")

@@ -3,13 +3,13 @@ import FerrySyncServer
 import FerryTestSupport
 import Testing
 
-/// A write whose author has seen a value is later than that value, whatever the clocks of devices
+/// A write whose author has seen a value is later than this value, whatever the clocks of devices
 /// and servers show (SPEC.md §6).
 @Suite("Wrong clocks", .hangLimit)
 struct IngestClockTests {
   private static let minute: Int64 = 60_000
 
-  /// A device with a clock of its own that writes to one record.
+  /// A device with a separate clock that writes to one record.
   private struct Writer {
     var maker: PacketMaker
     var clock = HybridClock()
@@ -48,7 +48,7 @@ struct IngestClockTests {
     var space = IngestSpace()
     var (first, second) = (Writer(1, wall: space.now), Writer(2, wall: space.now))
     _ = space.send(first.write(.insert, [Column("x", 1)]))
-    // The next node's clock, by which the second device corrects its own.
+    // The clock of the next node. The second device corrects its clock by it.
     space.now += seconds * 1_000
     second.wall = space.now
     second.look(at: space)

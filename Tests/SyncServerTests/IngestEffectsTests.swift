@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// Packets that are buffered, refused and written, by the machine alone.
+/// Buffered, refused and written packets, by the machine alone.
 @Suite(.hangLimit)
 struct IngestEffectsTests {
   @Test("bounds count the packets buffered after a batch, not those that pass through")
@@ -86,7 +86,7 @@ struct IngestEffectsTests {
     let limit = space.now + space.limits.clockSkewMax
     maker.milliseconds = limit + 500_000
     _ = space.send(maker.packet([maker.operation(.insert, "a")]))
-    // The server's clock went back: its limit is an hour before the space's clock.
+    // The server's clock went back: the limit is an hour before the space's clock.
     space.now -= 3_600_000
     other.milliseconds = limit - 1_800_000
     let ahead = other.operation(.insert, "b", [Column("x", 1)])
@@ -121,7 +121,7 @@ struct IngestEffectsTests {
     send(&maker, [maker.operation(.insert, "a", [Column("x", 1), Column("y", 2)])])
     send(&other, [other.operation(.update, "a", [Column("x", 3)])])
     send(&maker, [maker.operation(.update, "a", [Column("y", 4)])])
-    // An update before its insert: the insert did not create all of the state.
+    // An update before the insert: the insert did not create all of the state.
     send(&other, [other.operation(.update, "b", [Column("x", 5)])])
     send(&maker, [maker.operation(.insert, "b", [Column("x", 6)])])
     // Both in one packet.

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// Batches that are decided without looking for entries that are most likely not there.
+/// Batches decided without looking for entries that are most likely absent.
 @Suite(.hangLimit)
 struct IngestLookUpsTests {
   @Test("a quick decision equals the thorough one, or violates a unique key")
@@ -15,8 +15,8 @@ struct IngestLookUpsTests {
     #expect(quick.allSatisfy { $0 > 0 } && quick.reduce(0, +) > 200)
   }
 
-  /// Returns a space after packets of four devices that lose answers, send packets again, late,
-  /// under another device and together, and that write the same records.
+  /// Returns a space after packets of four devices. They lose answers, write the same records, and
+  /// send packets again, late, under another device and together.
   private static func busySpace(_ seed: UInt64) -> IngestSpace {
     var random = SeededGenerator(seed: seed)
     var space = IngestSpace()
@@ -29,7 +29,7 @@ struct IngestLookUpsTests {
         let again = sent.isEmpty ? nil : sent[random.below(sent.count)]
         if let again, random.below(6) == 0 {
           var copy = again
-          // A copy of a device has its operations under another identity.
+          // A copy of a device has the device's operations under another identity.
           if random.below(2) == 0 {
             (copy.device, copy.dependency) = (makers[device].device, makers[device].tail)
           }
@@ -62,7 +62,7 @@ struct IngestLookUpsTests {
       space: space.id, limits: .standard, quotas: .standard, now: now, schemas: SchemaCache(),
       timelines: OwnTimelines(), mistaken: mistaken, room: .sliced)
     let connection = try PostgresConnection(url: url)
-    /// Returns the statements of each round trip, and the states of those that failed.
+    /// Returns the statements of each round trip, and the states of the failed ones.
     func send(_ packet: Packet) throws -> (trips: [[String]], faults: [String?]) {
       var trips: [[String]] = []
       var faults: [String?] = []

@@ -15,7 +15,7 @@ struct IngestOwnershipTests {
     var (own, forger) = (PacketMaker(1), PacketMaker(1))
     forger.milliseconds += 500
     let packets = (0..<12).map { own.packet("a\($0)", "b\($0)", continues: $0 % 5 == 2) }
-    // Two of them arrive late, so that others are buffered.
+    // Two of them arrive late, so others are buffered.
     let order = [0, 2, 3, 1, 4, 5, 8, 7, 6, 9, 10, 11]
     var answers: [IngestResult] = []
     for (step, index) in order.enumerated() {

@@ -154,7 +154,7 @@ struct IngestRefusalTests {
     #expect(space.send(packets[1]).word == "buffered")
     #expect(space.send(packets).allSatisfy { $0.word == "operation_refused" })
     #expect(space.buffered.isEmpty && space.rows.isEmpty)
-    // One that waits for something else is kept when it comes with a refused packet.
+    // A packet waiting for something else is kept when it comes with a refused packet.
     var stranger = PacketMaker(1)
     _ = stranger.packet("p", "q", "r", "s", "t")
     let other = stranger.packet("u")

@@ -4,8 +4,8 @@ import Testing
 @testable import FerrySyncServer
 
 /// A space in memory behind the ingest machine: the smallest possible store. It gives the machine
-/// only the data that a store would load for it, and expects of each batch that a quick decision
-/// is the thorough one (``IngestLookUps``).
+/// only the data that a store would load for it. It expects of each batch that a quick decision is
+/// the thorough one (``IngestLookUps``).
 struct IngestSpace {
   var state = SpaceState(epoch: Epoch(7))
   private(set) var chains: [DeviceID: DeviceChain] = [:]
@@ -15,7 +15,7 @@ struct IngestSpace {
   private(set) var records: [RecordKey: RecordState] = [:]
   private(set) var rows: [IngestEffects.OperationRow] = []
   private(set) var notices: [IngestEffects.NoticeRow] = []
-  /// Bodies of buffered packets that plans requested.
+  /// Bodies of buffered packets requested by plans.
   private(set) var bodiesLoaded = 0
   /// The holder of each unique key.
   private(set) var holders: [UniqueClaim: Name] = [:]
@@ -27,9 +27,9 @@ struct IngestSpace {
   private(set) var usage: [Principal: Usage] = [:]
   private(set) var total = Usage()
   var quotas = Quotas.standard
-  /// Batches that could be decided quickly.
+  /// Batches with a quick decision.
   private(set) var quickDecisions = 0
-  /// Records that batch operations looked at.
+  /// Records read by batch operations.
   private(set) var recordsShown = 0
   var schema: SpaceSchema?
   var limits = Limits.standard
@@ -61,7 +61,7 @@ struct IngestSpace {
     return effects.results
   }
 
-  /// Returns the effects of a quick decision that takes every insert for that of a new record;
+  /// Returns the effects of a quick decision that takes every insert for a new record's. Returns
   /// `nil` if there is none, or a unique key would refuse them.
   private func quickly(_ incoming: [IncomingPacket]) -> IngestEffects? {
     let packets = incoming.map(\.packet)
@@ -140,7 +140,7 @@ struct IngestSpace {
     send([IncomingPacket(packet, byteCount: 100, principal: principal, cursor: cursor)])[0]
   }
 
-  /// Forgets the history before the head, as a store does that prunes everything.
+  /// Forgets the history before the head, like a store after pruning everything.
   mutating func prune() {
     state.retentionHorizon = state.head
     history = history.filter { $0.value.sequence >= state.retentionHorizon }
@@ -242,7 +242,7 @@ private func sure<T>(_ body: () throws -> T) -> T {
   do { return try body() } catch { preconditionFailure("\(error)") }
 }
 
-/// Makes a device's packets with ids that tests can count on.
+/// Makes a device's packets with predictable ids.
 struct PacketMaker {
   let device: DeviceID
   private(set) var tail: OperationID?

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The work that decisions about packets cost, by the machine alone.
+/// The work of decisions about packets, by the machine alone.
 @Suite("The work of a decision", .hangLimit)
 struct IngestWorkTests {
   private var space = IngestSpace()

@@ -88,7 +88,7 @@ struct InspectionLedgerTests {
     #expect(taken.sightings.count == InspectionLedger.entriesMax)
     #expect(taken.rejections.count == InspectionLedger.rejectionsMax)
     #expect(taken.activity.count == InspectionLedger.entriesMax)
-    // Devices that are written down make room for others.
+    // Recorded devices make room for others.
     ledger.recordPull(sighting(.max, reached: 1))
     #expect(ledger.drain().sightings.count == 1)
   }

@@ -51,7 +51,7 @@ struct MissionChangeTests {
     let next = publish(
       2, last: 1, over: try state(first.effects), count: full, in: first.effects.space)
     #expect(try !next.get().effects.isEmpty)
-    // A mission that was retracted is a new one.
+    // A retracted mission is a new one.
     let gone = MissionChange.retract(
       id, stored: try state(first.effects), in: first.effects.space, now: 5, random: 6)
     let back = publish(2, last: 1, over: try state(gone), count: full, in: gone.space)
@@ -98,7 +98,7 @@ struct MissionChangeTests {
   }
 }
 
-/// Missions that tests publish.
+/// Missions published by tests.
 enum MissionSamples {
   static func id(_ text: String) -> MissionID {
     guard let id = MissionID(text) else { preconditionFailure("\(text) is no mission's name") }

@@ -81,7 +81,7 @@ struct MissionFixture {
     return Array(#"{\#(head)"title":"A tour","items":[\#(items.joined(separator: ","))]}"#.utf8)
   }
 
-  /// Returns the size of the content that a response with a file would send.
+  /// Returns the size of the content sent by a response with a file.
   static func content(_ answer: HTTPResponse) -> Int? {
     if case .file(let content) = answer.body { content.count } else { nil }
   }

@@ -39,7 +39,7 @@ struct NearbyMissionsTests {
     #expect(problem?.code == .missionConflict)
     #expect(problem?.detail.hasSuffix("c → a → b → c") == true, "\(problem?.detail ?? "")")
     #expect(others.problem(with: try manifest("c", after: ["d", "nowhere"])) == nil)
-    // Its earlier dependencies count no more.
+    // The earlier dependencies count no more.
     #expect(others.problem(with: try manifest("b")) == nil)
     #expect(others.problem(with: try manifest("d", after: ["a"])) != nil)
   }

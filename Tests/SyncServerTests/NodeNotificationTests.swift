@@ -78,7 +78,7 @@ struct NodeNotificationTests {
     west.store.watchHead(of: watched.id)
     try await west.listens(to: 1)
     try await noise.write(10)
-    // One move after another: moves that wait together are one notification.
+    // One move after another: moves waiting together are one notification.
     for head in 1...3 {
       try await news.write()
       // Notifications of one database arrive in order: those of `busy` would be there by now.
@@ -109,7 +109,7 @@ struct NodeNotificationTests {
     try await east.listens(to: 1)
     try await two.write(4)
     await east.hears(space, 5)
-    // A database that was restored to the third operation is behind what this node has heard.
+    // A database restored to the third operation is behind the last head received by this node.
     #expect(east.store.timelines.next(in: space.id, head: 3) != nil)
     await east.store.close()
     await west.store.close()
@@ -154,7 +154,7 @@ struct NodeNotificationTests {
     address.port = Int(proxy.port)
     let pool = try PostgresPool(url: try #require(address.string), connections: 1)
     let heads = try PostgresHeads { 1 }
-    // A failover has lost the commits of a move that another node has not announced yet.
+    // A failover has lost the commits of a move not announced yet by another node.
     heads.notify(HeadMove(space: space.id, head: 7), through: pool)
     try await west.received(2)
     #expect(trap.hasSprung)

@@ -36,7 +36,7 @@ struct OpenAPITests {
         #expect(operation.statuses.contains("413") == operation.hasContent, "\(method) \(path)")
       }
     }
-    // A HEAD that is not described is like its GET.
+    // A HEAD that is not described is like a GET.
     for endpoints in Route.allCases.map(\.endpoints) {
       guard let get = endpoints.first(where: { $0.method == "GET" }) else { continue }
       for head in endpoints where head.method == "HEAD" { #expect(head.need == get.need) }

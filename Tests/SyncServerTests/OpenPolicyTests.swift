@@ -49,7 +49,7 @@ struct OpenPolicyTests {
       ("https://127.0.0.1:8080", nil, "127.0.0.1:8080"),
       ("http://127.0.0.1:8080", "cross-site", "127.0.0.1:8080"),
       ("http://localhost:8080", nil, "127.0.0.1:8080"), ("null", nil, "127.0.0.1:8080"),
-      // A page that bound its own name to this machine.
+      // A page that bound another name to this machine.
       ("http://evil.example:8080", "same-origin", "evil.example:8080"),
     ]
     for (origin, site, host) in others {

@@ -14,7 +14,7 @@ struct OwnTimelinesTests {
     func next() -> UInt64 { count.add(1, ordering: .relaxed).newValue }
   }
 
-  /// Runs one transaction that adds operations; returns the timeline that they are on.
+  /// Runs one transaction that adds operations; returns their timeline.
   private func write(
     _ count: Int, over state: inout SpaceState, of space: Int64 = 1, _ own: OwnTimelines,
     commits: Bool = true

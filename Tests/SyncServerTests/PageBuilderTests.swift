@@ -18,7 +18,7 @@ struct PageBuilderTests {
       var random = RandomBits(seed: seed)
       for sequence in Int64(1)...40 {
         head = sequence
-        // Records that were written again later leave gaps, as do notices of other devices.
+        // Records written again later leave gaps, as do notices of other devices.
         if random.next() % 2 == 0 { add(change: sequence, size: Int(random.next() % 60)) }
         if random.next() % 3 == 0 { add(notice: sequence) }
       }

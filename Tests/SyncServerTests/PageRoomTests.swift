@@ -51,7 +51,7 @@ struct PageRoomTests {
       try await store.changes(in: space.id, request, now: 0).get()
     }
     #expect(try PageReader.head(of: page).count == 3)
-    // The caller holds the memory until the answer has its own share.
+    // The caller holds the memory until the answer has a separate share.
     #expect(budget.used == wanted)
     let records = try await read(room) {
       try await store.records(keys, in: space.id, now: 0).get()

@@ -58,7 +58,7 @@ struct PreparedIngestTests {
     return shared.matches(since: wanted.origin)
   }
 
-  /// Fills the first space, and returns a packet with a batch on all of its records.
+  /// Fills the first space, and returns a packet with a batch on all records in it.
   private func filled(
     _ maker: inout PacketMaker, _ file: SQLiteStoreFile
   ) throws -> [IncomingPacket] {
@@ -74,7 +74,7 @@ struct PreparedIngestTests {
     try file.prepare(packets, in: one, now: now, try matches(of: packets, file), room: room)
   }
 
-  /// Returns the records that a device pulls from the first space.
+  /// Returns the records pulled by a device from the first space.
   private func pulled(_ file: SQLiteStoreFile) throws -> [RecordKey: SequenceNumber] {
     let request = PullRequest(
       cursor: nil, limit: 10_000, byteLimit: 1 << 20, device: nil)
@@ -87,7 +87,7 @@ struct PreparedIngestTests {
     return found
   }
 
-  /// Rows of the first space behind its head.
+  /// Returns the rows of the first space behind the head.
   private func staged(_ file: SQLiteStoreFile) throws -> Int64 {
     try ["operations", "record_rows", "notices"].reduce(0) { sum, table in
       try sum
@@ -155,7 +155,7 @@ struct PreparedIngestTests {
   func crash() throws {
     var maker = PacketMaker(1)
     let packets = try filled(&maker, try open())
-    // Its files are open in a process that does no more.
+    // The files are open in a process that does no more.
     let ended = try prepared(packets, try open())
     let next = try open()
     #expect(try staged(next) == 1_001)
@@ -163,7 +163,7 @@ struct PreparedIngestTests {
     try next.removeStagedRows()
     #expect(try staged(next) == 0 && rows(next) == 500)
     #expect(try next.isSettled(one))
-    // The slices that were removed are not applied either.
+    // The removed slices are not applied either.
     #expect(throws: StagedRows.Lost.self) { try ended.commit() }
     guard
       case .done(500, let batch) = try next.ingest(
@@ -333,7 +333,7 @@ private final class Order: Sendable {
   func add(_ name: String) { list.withLock { $0.append(name) } }
 }
 
-/// Runs work on a thread of its own.
+/// Runs work on a separate thread.
 private actor OnThread {
   private let executor: ThreadExecutor
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The pruner", .hangLimit)
 struct PrunerTests {
-  /// A wall clock that a test moves, and the pauses that were taken.
+  /// A wall clock moved by a test, and the pauses so far.
   final class Harness: Sendable {
     struct Ended: Error {}
 
@@ -24,7 +24,7 @@ struct PrunerTests {
       wall.withLock { $0 += duration.components.seconds * 1_000 }
     }
 
-    /// Returns a pruner that is ended after so many pauses.
+    /// Returns a pruner, ended after so many pauses.
     func pruner(_ store: any SyncStore, rows: Int = 100, pauses most: Int = 1_000) -> Pruner {
       Pruner(
         store: store, clock: clock, metrics: metrics,

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The records that the check of a schema loads at once from PostgreSQL.
+/// The records loaded at once from PostgreSQL by the check of a schema.
 @Suite("Records of a schema check in PostgreSQL", .hangLimit)
 struct SchemaChunkTests {
   @Test("records are loaded by their bytes, and a single one however large it is")

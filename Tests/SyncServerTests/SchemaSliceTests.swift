@@ -54,7 +54,7 @@ struct SchemaSliceTests {
     SchemaWork(unique, now: now, onlyChecks: onlyChecks, random: 1)
   }
 
-  /// Returns the claims of the first space, and the version of its schema.
+  /// Returns the claims of the first space, and the version of the space's schema.
   private func state(_ file: SQLiteStoreFile) throws -> [Int64] {
     #expect(try file.isSettled(one))
     return try [
@@ -188,7 +188,7 @@ struct SchemaSliceTests {
   }
 }
 
-/// A thread that is busy until it is released.
+/// A thread, busy until it is released.
 private final class HeldThread: Sendable {
   let thread: ThreadExecutor
   private let gate = DispatchSemaphore(value: 0)

@@ -72,7 +72,7 @@ struct ServiceAdmissionTests {
         == .proceeds(Limits.standard.messageBytes))
     fixture.clock.advance(AdmissionMemory.timeToLive)
     #expect(try await admit(fixture, "POST", packets, token: writer) == .refused(401))
-    // The response itself never depends on that memory.
+    // The response itself never depends on this memory.
     let answer = await fixture.send("POST", packets, token: writer, body: [1])
     #expect(answer.status == 401)
   }

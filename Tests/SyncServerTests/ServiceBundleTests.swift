@@ -50,7 +50,7 @@ struct ServiceBundleTests {
     #expect(again.status == 409 && again.problem?.code == .missionConflict)
     #expect(await change(#"{"version":"9","rollout":1}"#, fixture).problem?.code == .notFound)
     #expect(await change(#"{"version":"9"}"#, fixture).problem?.code == .malformedMessage)
-    // The catalogue that devices pull shows it.
+    // The catalogue pulled by devices shows it.
     let pulled = await fixture.send("GET", "\(Self.spaces)/changes")
     #expect(pulled.text.contains("withdrawnAt") && pulled.text.contains("rollout"))
     let document = try #require(try fixture.blobs.content(of: record.manifest, limit: 10_000))
@@ -100,7 +100,7 @@ struct ServiceBundleTests {
   func immutable() async throws {
     let fixture = try await MissionFixture()
     let first = await publish("1", query: ["rollout": "1"], fixture)
-    // The same again changes nothing, whatever its rollout.
+    // The same again changes nothing, whatever the rollout.
     #expect(await publish("1", query: ["rollout": "9"], fixture).bytes == first.bytes)
     let other = await publish("1", page: Array("other".utf8), fixture)
     #expect(other.status == 409 && other.problem?.detail.contains("another version") == true)

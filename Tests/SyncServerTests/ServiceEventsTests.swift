@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// Keeps its messages, and lets a test wait for them.
+/// Keeps messages, and lets a test wait for them.
 final class ListenerDouble: HeadListener {
   private struct State {
     var received: [String] = []

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// A clock that stops until a test moves it.
+/// A clock that stands still until a test moves it.
 final class ServiceClockDouble: Sendable {
   private let time = Mutex(Duration.seconds(1_000))
   private let later = Mutex(Int64(0))
@@ -83,7 +83,7 @@ struct ServiceFixture {
     service = SyncService(parts)
   }
 
-  /// Makes a token and keeps its hash.
+  /// Makes a token and keeps the hash.
   func token(_ role: Role, of space: String = "notes") async throws -> AccessToken {
     var random = SystemRandomNumberGenerator()
     let token = AccessToken(random: &random)
@@ -127,7 +127,7 @@ extension HTTPResponse {
 }
 
 extension SpaceName {
-  /// Returns a space's name from a text that is known to be one.
+  /// Returns a space's name from a text known to be one.
   static func known(_ text: String) -> SpaceName {
     guard let name = SpaceName(text) else { preconditionFailure("\(text) is no space's name") }
     return name

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The service behind its real HTTP server, over the store double.
+/// The service behind the real HTTP server, over the store double.
 @Suite(.hangLimit)
 struct ServiceLiveTests {
   let store = ServiceStoreDouble(spaces: ["notes"])

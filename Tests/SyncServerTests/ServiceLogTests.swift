@@ -86,7 +86,7 @@ struct ServiceLogTests {
     let fixture = ServiceFixture()
     for _ in 0..<100 { _ = await fixture.send("GET", "/nowhere") }
     #expect(fixture.recorder.lines.count == 20)
-    // Other kinds, and requests that are served, have their lines.
+    // Other kinds, and served requests, have their lines.
     _ = await fixture.send("GET", "/v1/spaces/none/changes")
     for _ in 0..<30 { _ = await fixture.send("GET", "/v1/spaces/notes") }
     #expect(fixture.recorder.lines.count == 51)
@@ -156,7 +156,7 @@ struct ServiceLogTests {
     for _ in 0..<100 { sink.write(line) }
     #expect(sink.droppedLines > 0)
     #expect(sink.droppedLines < 100)
-    // Drains the pipe, so that the thread can end.
+    // Drains the pipe, so the thread can end.
     var buffer = [UInt8](repeating: 0, count: 100_000)
     var read = 0
     let kept = (100 - sink.droppedLines) * line.count

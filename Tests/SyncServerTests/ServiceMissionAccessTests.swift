@@ -74,7 +74,7 @@ struct ServiceMissionAccessTests {
   func open() async throws {
     let fixture = try await MissionFixture()
     await fixture.upload(content, to: "other")
-    // Content that was sent and not published is readable by no user.
+    // Content sent but not published is readable by no user.
     let path = "/v1/blobs/\(ContentHash(of: content))"
     #expect(await fixture.send("GET", path).status == 404)
     _ = await fixture.publish([content], in: "other")

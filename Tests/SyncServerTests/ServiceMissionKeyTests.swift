@@ -19,7 +19,7 @@ struct ServiceMissionKeyTests {
     let key = fixture.blobs.path + "/mission-key.pem"
     let kept = fixture.folder.file("kept.pem").path
     try FileManager.default.moveItem(atPath: key, toPath: kept)
-    // Nor for a space that has no mission yet: the key is the store's.
+    // Nor for a space without a mission yet: the key is the store's.
     for space in ["notes", "other"] {
       let refused = await fixture.publish([one], as: "next", in: space)
       #expect(refused.status == 409 && refused.problem?.code == .missionConflict)

@@ -59,7 +59,7 @@ struct ServiceMissionTests {
     let second = await fixture.publish([two], version: 2)
     #expect(try MissionRecord(decoding: second.bytes).version == 2)
     #expect(try await fixture.store.space(named: .known("notes"))?.head == 2)
-    // Content that the first version named is readable still.
+    // Content named by the first version is readable still.
     #expect(await fixture.send("GET", "/v1/blobs/\(ContentHash(of: one))").status == 200)
     #expect(await fixture.send("DELETE", "/v1/spaces/notes/missions/tour").status == 204)
     let third = await fixture.publish([one])
@@ -127,7 +127,7 @@ struct ServiceMissionTests {
     #expect(early.problem?.code == .contentMismatch)
     await fixture.upload(document)
     #expect(await fixture.send("PUT", path, query: query).status == 200)
-    // Not the content that another space sent.
+    // Not the content sent by another space.
     let other = await fixture.send("PUT", "/v1/spaces/other/missions/tour", query: query)
     #expect(other.problem?.code == .contentMismatch)
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The usage that one user may have of a server besides the records of a space.
+/// One user's permitted usage of a server besides the records of a space.
 @Suite("Quotas of requests", .hangLimit)
 struct ServiceQuotaTests {
   private static func quotas(_ change: (inout Quotas) -> Void) -> Quotas {
@@ -106,7 +106,7 @@ struct ServiceQuotaTests {
     let refused = await upload(3)
     #expect(refused.status == 507 && refused.problem?.code == .uploadQuota)
     #expect(refused.problem?.detail.contains("the limit is 3") == true)
-    // Content that is here is no further upload.
+    // Content already here is no further upload.
     #expect(await upload(2).status == 204)
     #expect(await upload(3, to: "other").status == 201)
     let space = try #require(try await fixture.store.space(named: .known("notes")))

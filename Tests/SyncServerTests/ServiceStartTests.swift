@@ -55,7 +55,7 @@ struct ServiceStartTests {
     try await guarded.addToken(
       AccessRuleTests.token(), AccessGrants(AccessRuleTests.space, .reader))
     let server = try await FerryServer.start(configuration, store: guarded)
-    // A client far away is not this machine, although its proxy is.
+    // A client far away is not this machine, although the proxy is.
     let answer = try await ServiceSocket.exchange(
       server.port, "GET", "/v1/spaces/notes", headers: ["X-Forwarded-For": "192.0.2.7"])
     #expect(answer.status == 401)
@@ -109,7 +109,7 @@ struct ServiceStartTests {
       inherited = try InheritedFiles(of: directory.file("ferryd.lock").path)
       withExtendedLifetime(lock) {}
     }
-    // A program that is started at this moment has the file, too.
+    // A program started at this moment has the file, too.
     #expect(inherited?.isAny == true)
     _ = try DataLock(directory: directory.url.path)
   }

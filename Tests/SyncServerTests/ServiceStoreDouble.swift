@@ -5,8 +5,8 @@ import Synchronization
 
 /// A store in memory for tests of the service.
 ///
-/// It keeps spaces and tokens, and takes every packet as new. A test can make its transactions wait
-/// or fail.
+/// It keeps spaces and tokens, and takes every packet as new. A test can make transactions wait or
+/// fail.
 final class ServiceStoreDouble: SyncStore {
   struct State {
     var spaces: [SpaceName: SpaceSummary] = [:]
@@ -18,9 +18,9 @@ final class ServiceStoreDouble: SyncStore {
     var failure: StoreError?
     /// The pruning of a space fails.
     var pruningFailures: [Int64: StoreError] = [:]
-    /// The spaces that were pruned, in order.
+    /// The pruned spaces, in order.
     var prunedSpaces: [Int64] = []
-    /// A batch that holds an operation on this record fails.
+    /// A batch fails if it holds an operation on this record.
     var poisonedRecord: Name?
     var isHolding = false
     /// Observations wait until `release()`.
@@ -37,19 +37,19 @@ final class ServiceStoreDouble: SyncStore {
     var schemas: [Int64: SpaceSchema] = [:]
     /// Whether each schema was applied whatever the records hold.
     var keptRecords: [Bool] = []
-    /// Of the packets that came, in order.
+    /// The roles of the packets, in order.
     var roles: [Role] = []
-    /// The versions that the senders of packets and pulls declared, in order.
+    /// The versions declared by the senders of packets and pulls, in order.
     var versions: [Int] = []
-    /// The names that devices were given.
+    /// The names of devices.
     var deviceNames: [DeviceID: DeviceName] = [:]
-    /// Devices that belong to nobody who asks.
+    /// Devices of none of the requesters.
     var foreignDevices: Set<DeviceID> = []
-    /// The observations that were written down.
+    /// The recorded observations.
     var observed: [Observations] = []
     /// Watchers of heads, by space.
     var watchers: [Int64: Int] = [:]
-    /// The record that administrators see.
+    /// The record shown to administrators.
     var listed: ListedRecord?
   }
 

@@ -95,7 +95,8 @@ struct ServiceUploadTests {
     #expect(await fixture.publish([bytes]).status == 200)
     let space = try #require(try await fixture.store.space(named: .known("notes")))
     let hash = ContentHash(of: [7])
-    // A process at an upload, as its check is, keeps other senders of the same content waiting.
+    // A process busy with an upload, such as the check, keeps other senders of the same content
+    // waiting.
     let busy = open(
       fixture.blobs.path + "/incoming/part-\(space.id)-\(hash)", O_RDWR | O_CREAT, 0o600)
     defer { close(busy) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The rate of a space, which its principals share.
+/// The rate of a space, shared by the space's principals.
 @Suite("Rates of spaces", .hangLimit)
 struct SharedAllowanceTests {
   private static func limits(_ rate: Int, burst: Int) -> RateLimits {
@@ -32,7 +32,7 @@ struct SharedAllowanceTests {
     for _ in 0..<20 { #expect(limiter.countRequest(of: ada, in: notes, now: .zero) == nil) }
     #expect(limiter.countRequest(of: eve, in: other, now: .zero) == nil, "another space")
     #expect(limiter.countRequest(of: eve, in: nil, now: .zero) == nil, "no space")
-    // Each has its share of the rate from then on: 5 a second.
+    // Each has a share of the rate from then on: 5 a second.
     var counts = [0, 0]
     for step in 1...2_000 {
       let now = Duration.seconds(60) + .milliseconds(step * 10)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// A server behind a real HAProxy with the configuration that is shipped.
+/// A server behind a real HAProxy with the shipped configuration.
 @Suite(.hangLimit, .enabled(if: HAProxy.isAvailable, "needs haproxy"))
 struct ShippedProxyTests {
   /// Returns the shipped configuration, with this machine's ports in it.

@@ -14,7 +14,7 @@ struct SignatureChecksTests {
   private let store = ServiceStoreDouble(spaces: ["list-7"])
   private let space = SpaceName.known("list-7")
 
-  /// A verifier with the keys of a mint, and its gate.
+  /// A verifier with the keys of a mint, and the verifier's gate.
   private func gate(_ mint: SignedTokenMint) async throws -> (SignedTokenVerifier, AccessGate) {
     let document = mint.secrets
     let verifier = SignedTokenVerifier(

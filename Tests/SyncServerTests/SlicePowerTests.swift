@@ -19,7 +19,7 @@ struct SlicePowerTests {
       slice: slice)
   }
 
-  /// Returns the values of the records that readers see, and the head.
+  /// Returns the values of the records visible to readers, and the head.
   private func found(_ file: SQLiteStoreFile, in space: Int64) throws -> (values: Set<Value>, Int64)
   {
     let states = try file.connection.rows("SELECT state FROM records WHERE space = ?", space) {

@@ -1,13 +1,14 @@
-/// The rule that makes a statement distributable: each reference to a table that is distributed by
-/// the space is compared with the space, as `space = $1`, in its own query or by an inner join.
+/// The rule that makes a statement distributable: each reference to a table distributed by the
+/// space is compared with the space. It is compared as `space = $1`, in the same query or by an
+/// inner join.
 ///
 /// Citus sends such a statement whole to the one worker that has the space's rows. It does not
 /// derive the comparison from an outer join's condition, nor from a query around a subquery.
 struct SpaceRule {
-  /// The tables that are distributed by the space, each with the column that holds it.
+  /// The tables distributed by the space, each with the space's column.
   let columns: [String: String]
 
-  /// Returns the references of a statement that are not compared with the space, as names of tables.
+  /// Returns the references of a statement without a comparison with the space, as names of tables.
   func violations(in sql: String) -> [String] {
     var level = Level(rule: self)
     level.take(SQLNode.parse(sql))
@@ -34,7 +35,7 @@ private enum SQLNode {
     return open[0]
   }
 
-  /// Texts are one token, and so is a name with its table, as in `r.space`.
+  /// Texts are one token, and so is a name with a table, as in `r.space`.
   private static func tokens(of sql: String) -> [Substring] {
     let name = #"[A-Za-z_]\w*(?:\.[A-Za-z_*]\w*)?"#
     guard let token = try? Regex(#"'[^']*'|"[^"]*"|\$\d+|"# + name + #"|\d+|<=|>=|\S"#) else {
@@ -60,7 +61,7 @@ private struct Level {
   private var references: [(name: String, table: String)] = []
   private var compared: Set<String> = []
   private var joins: [(String, String)] = []
-  /// New rows of a query, each with the column that gives the space.
+  /// New rows of a query, each with the column of the space.
   private var insertions: [(String, String)] = []
   private var words: [String] = []
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// A store over a primary and its hot standby: real servers, with streaming replication.
+/// A store over a primary and a hot standby: real servers, with streaming replication.
 @Suite("A PostgreSQL with a standby", .hangLimit)
 struct StandbyTests {
   private static let now: Int64 = 1_800_000_000_000
@@ -187,7 +187,7 @@ struct StandbyTests {
       ).head
     }
     #expect(try await push("a") == 1)
-    // All that the primary has confirmed has to be at the standby before the primary dies.
+    // Everything confirmed by the primary has to be at the standby before the primary dies.
     let place = try LogPlace.current(on: try PostgresConnection(url: pair.database))
     let standby = try PostgresConnection(url: pair.reads)
     try await eventually("the standby to follow") {

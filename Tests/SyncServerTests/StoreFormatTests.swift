@@ -8,7 +8,7 @@ import Testing
 /// The creation of a store's tables, and stores of other versions.
 @Suite("The format of a store", .hangLimit)
 struct StoreFormatTests {
-  /// Expects that opening a store fails, with a reason that names its format.
+  /// Expects that opening a store fails, with a reason that names the store's format.
   private func expectRefusal(
     of version: Int, _ open: () async throws(StoreError) -> any SyncStore
   ) async {
@@ -53,7 +53,7 @@ struct StoreFormatTests {
     #expect(try !connection.exists("SELECT 1 FROM sqlite_schema WHERE name = 'meta'"))
   }
 
-  /// The tables that stores of earlier versions lack.
+  /// The tables missing in stores of earlier versions.
   private static let additions = [
     "bundle_counts", "bundle_reports", "device_sightings", "rejections", "space_activity",
   ]

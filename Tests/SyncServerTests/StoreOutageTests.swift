@@ -92,11 +92,11 @@ struct StoreOutageTests {
 
     try await store.check()
     try setReadOnly("on")
-    // Its processes take the setting up one after the other.
+    // The server's processes apply the setting one after the other.
     try await eventually("the store to be not ready") {
       if case .readOnly = await Self.failure({ try await store.check() }) { true } else { false }
     }
-    // A packet is applied once, so it may be sent until its process has the setting, too.
+    // A packet is applied once, so the test may send it until the process has the setting, too.
     let refused = try await eventually("the store to refuse a packet") {
       await Self.failure {
         _ = try await store.ingest([packet], into: space.id, now: 1_800_000_000_000)

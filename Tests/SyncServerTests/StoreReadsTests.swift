@@ -138,11 +138,11 @@ struct StoreReadsTests {
     try await store.store(observed, now: 5)
   }
 
-  /// Returns rows fetched by index and rows scanned, of all connections that have ended.
+  /// Returns rows fetched by index and rows scanned, of all ended connections.
   private static func reads(
     of tables: [String], in url: String, atLeast least: Int64 = 1
   ) async throws -> (fetched: Int64, scanned: Int64) {
-    // A backend writes its counts down when it ends, a moment after its connection is closed.
+    // A backend writes the counts down when it ends, a moment after the connection is closed.
     let pool = try PostgresPool(url: url, connections: 1)
     try await eventually("the other connections to end") {
       try await pool.run { connection in

@@ -8,7 +8,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The users of the embedded store take turns at its threads.
+/// The users of the embedded store take turns at the store's threads.
 @Suite("Turns at the embedded store", .hangLimit)
 struct StoreTurnsTests {
   /// The order in which users' work ran.
@@ -75,7 +75,7 @@ struct StoreTurnsTests {
       try await eventually("400 calls") { store.waitingCount >= 400 - ahead }
       add("eve")
       try await eventually("401 calls") { store.waitingCount >= 401 - ahead }
-      // Each piece of work holds its thread until it is released, however late the system runs it.
+      // Each piece of work holds a thread until it is released, however late the system runs it.
       holder.release(threads)
       for count in threads...threads + 3 where place == nil {
         try await eventually("\(count) calls to run") { order.users.withLock { $0.count } >= count }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// A store shows that it is open, so that no command moves its tables meanwhile.
+/// A store shows that it is open, so no command moves the tables meanwhile.
 @Suite("An open PostgreSQL store", .hangLimit)
 struct StoreUseTests {
   @Test("an open store is found, whatever name its connections have")

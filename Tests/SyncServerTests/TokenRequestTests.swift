@@ -88,7 +88,7 @@ struct TokenRequestTests {
     #expect((TokenRequest(name: name, grants: grants).fault == nil) == isTaken)
     let owner = TokenRequest(owner: name, grants: grants)
     #expect((owner.fault == nil) == (isTaken && !name.isEmpty))
-    // The rule of devices' names, of which none is empty, and that of titles are the same.
+    // The rules for device names, none of them empty, and for titles are the same.
     let device = Result { try DeviceName(checking: name) }
     #expect(((try? device.get()) != nil) == (isTaken && !name.isEmpty))
     let manifest = MissionManifest(

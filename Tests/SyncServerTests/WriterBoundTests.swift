@@ -4,8 +4,8 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The bounds of a transaction on the embedded store's writer. Each packet has one that stays on it
-/// beside it, so that nothing else sends it away.
+/// The bounds of a transaction on the embedded store's writer. Beside each packet sent away, a
+/// similar one stays on the writer, so nothing else sends the first one away.
 @Suite("Bounds of the embedded store's writer", .hangLimit)
 struct WriterBoundTests {
   private let directory: TemporaryDirectory

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The exact bytes of JSON that only the server writes: its log, its tables and its lists.
+/// The exact bytes of JSON written only by the server: the log, the tables and the lists.
 @Suite("Written forms of the server", .hangLimit)
 struct WrittenFormTests {
   private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }

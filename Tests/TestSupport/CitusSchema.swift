@@ -3,7 +3,7 @@ import FerryPostgres
 import Foundation
 import Testing
 
-/// A schema of its own in the database of a coordinator of Citus, for the tables of one store.
+/// A separate schema in the database of a coordinator of Citus, for the tables of one store.
 ///
 /// FERRY_TEST_CITUS names the database. It has the extension and at least one worker.
 package struct CitusSchema {

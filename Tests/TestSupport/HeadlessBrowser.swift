@@ -1,9 +1,9 @@
 import FerryLaboratory
 import Foundation
 
-/// A real browser without a window, with a profile of its own.
+/// A real browser without a window, with a separate profile.
 package struct HeadlessBrowser: Sendable {
-  /// The colours that a page is asked to use.
+  /// The colours requested from a page.
   package enum Theme: Int, Sendable { case dark, light }
 
   /// The size of the window, in CSS pixels.
@@ -60,7 +60,7 @@ package struct HeadlessBrowser: Sendable {
       uniquingKeysWith: { $1 })
   }
 
-  /// Opens a page, lets its script run, and returns the document as it is then.
+  /// Opens a page, lets the page's script run, and returns the document as it is then.
   ///
   /// The time of the page is virtual: it runs ahead while the page waits for timers only.
   package func document(at page: String, window: Window = .laptop) async throws -> String {
@@ -94,8 +94,8 @@ package struct HeadlessBrowser: Sendable {
     ]
   }
 
-  /// A whole Chromium takes part of a window for its own controls, and has none that is as narrow as
-  /// a phone. Without controls, the page is as large as the screen.
+  /// A whole Chromium takes part of a window for controls, and has no window as narrow as a phone.
+  /// Without controls, the page is as large as the screen.
   private func options(_ window: Window) -> [String] {
     [
       "--kiosk", "--screen-info={\(window.width)x\(window.height)}",

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Copies of this process' open files, as a process has them that is forked and not yet executed.
+/// Copies of this process' open files, as in a process that is forked and not yet executed.
 package final class InheritedFiles {
   private let descriptors: [Int32]
 

@@ -1,5 +1,5 @@
-/// Names and texts that are easily confused: lookalikes, quotes, SQL, letters of both cases within
-/// ASCII and without, and the limits of length. Equal seeds give equal samples.
+/// Easily confused names and texts: lookalikes, quotes, SQL, letters of both cases within ASCII and
+/// without, and the limits of length. Equal seeds give equal samples.
 public struct NameSamples: Sendable {
   private var state: UInt64
 
@@ -13,7 +13,7 @@ public struct NameSamples: Sendable {
     "]", "--", ";", "\u{37E}", "\\", "$1", "?1", ":a", "@a", "%", "_", " ", ".", "/*", "*/", "+",
     "~",
     "#", "{}", "\u{FEFF}", "\u{10FFFF}", "\u{AC00}", "\u{1100}\u{1161}",
-    // Marks that are one `Character` with the quote behind them, and neighbours of the surrogates.
+    // Marks forming one `Character` with the quote behind them, and neighbours of the surrogates.
     "\u{600}", "\u{600}\"", "\u{600}'", "\u{6DD}", "\u{110BD}\"", "\u{8E2};", "\u{D7FF}",
     "\u{E000}",
     "$$", "$a$", "\u{FE0F}", "\u{1F1E9}",
@@ -32,13 +32,13 @@ public struct NameSamples: Sendable {
     String(repeating: "\"", count: 128), String(repeating: "\u{301}", count: 64),
   ]
 
-  /// Names that no table and column may have.
+  /// Names forbidden for tables and columns.
   public static let forbidden = [
     "", "\u{0}", "a\u{0}b", "\n", "a\u{7F}", "\u{1B}[2J", String(repeating: "x", count: 129),
     String(repeating: "\u{E9}", count: 64) + "x",
   ]
 
-  /// Names of tables that belong to Ferry and SQLite.
+  /// Names of Ferry's and SQLite's own tables.
   public static let reserved = [
     "ferry_x", "Ferry_x", "fERRY_\u{301}", "sqlite_x", "SQLite_\u{200D}", "sQlItE_",
     "FERRY_pending",

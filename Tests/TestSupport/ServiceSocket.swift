@@ -85,7 +85,7 @@ package actor ServiceSocket {
     return Answer(status: status, headers: headers, body: Array(bytes[(end + 4)...]))
   }
 
-  /// Runs blocking code on a thread of its own.
+  /// Runs blocking code on a separate thread.
   private static func blocking<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T
   ) async throws -> T {

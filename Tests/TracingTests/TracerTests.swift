@@ -29,7 +29,7 @@ struct TracerTests {
         random: { words.next() })
     }
 
-    /// Ends the export. Returns all spans that it sent.
+    /// Ends the export. Returns all exported spans.
     func spans() async throws -> [[String: Any]] {
       tracer.exporter.close()
       await tracer.exporter.run()

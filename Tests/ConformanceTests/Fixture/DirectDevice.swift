@@ -69,7 +69,7 @@ final class DirectDevice {
 
   // MARK: Work
 
-  /// Runs one action as one transaction. Returns the operations that it recorded.
+  /// Runs one action as one transaction. Returns the recorded operations.
   func perform(_ planned: PlannedAction, sizes: Workload.Sizes) throws -> [LocalOperation] {
     try file.write { database in
       let before = try RecordedOperations.lastSequence(file.connection)
@@ -84,8 +84,8 @@ final class DirectDevice {
     }
   }
 
-  /// The upgrades that add columns. Only a sync with a server of its own compares tables after the
-  /// other upgrades.
+  /// The upgrades with new columns. After the other upgrades, only a sync with a separate server
+  /// compares tables.
   static let upgrades = Workload.upgrades.filter { $0.contains("ADD COLUMN") }
 
   /// Upgrades to the next version of the schema.
@@ -99,7 +99,7 @@ final class DirectDevice {
   func evidence() throws -> ReplicaEvidence { try ReplicaEvidence.read(reader) }
 }
 
-/// A wall clock that a test moves, and numbers from a seed.
+/// A wall clock moved by a test, and numbers from a seed.
 final class DirectClock {
   var now: Int64 = 1_800_000_000_000
   private var numbers: SeededRandom

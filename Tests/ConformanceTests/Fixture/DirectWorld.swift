@@ -6,7 +6,7 @@ import FerryTestSupport
 @testable import FerrySyncClient
 @testable import FerrySyncServer
 
-/// Devices and a store that pass packets and pages to each other without a network.
+/// Devices and a store, passing packets and pages to each other without a network.
 ///
 /// They have the faults that need no network: lost responses, packets out of order, copied devices
 /// and restored backups.
@@ -30,7 +30,7 @@ final class DirectWorld {
   private(set) var devices: [DirectDevice] = []
   var bench = OracleBench()
   private(set) var events: [RunEvent] = []
-  /// The packets that reached the store, in order.
+  /// The packets received by the store, in order.
   private(set) var sent: [(packets: [IncomingPacket], now: Int64)] = []
   private(set) var violations: [Violation] = []
   private var random: SeededRandom
@@ -62,7 +62,7 @@ final class DirectWorld {
     for index in 0..<count { try add("device-\(index)") }
   }
 
-  /// For the identifier of the operation that puts the schema in force.
+  /// For the identifier of the schema's operation.
   static let schemaRandom: UInt64 = 1
 
   private func add(_ name: String, copyOf original: DirectDevice? = nil) throws {

@@ -24,7 +24,7 @@ struct HistoryMaker {
 
   static func time(_ time: UInt64) -> HybridTimestamp { HybridTimestamp(rawValue: time << 16) }
 
-  /// Returns an operation that a device records at a time, and that is not sent yet.
+  /// Returns an operation, recorded by a device at a time and not sent yet.
   mutating func operation(
     _ kind: OperationKind, _ record: String, at time: UInt64, _ columns: [Name: Value] = [:],
     table: String = "notes"
@@ -36,7 +36,7 @@ struct HistoryMaker {
       columns: columns.sorted { $0.key < $1.key }.map { Column($0.key, $0.value) })
   }
 
-  /// Takes an operation in. `earlier`: columns that were merged into it, with their times.
+  /// Takes an operation in. `earlier`: columns merged into it, with their times.
   mutating func take(
     _ operation: LocalOperation, by device: UInt64, base: SequenceNumber = 0,
     earlier: [Name: (Value, UInt64)] = [:]
@@ -59,7 +59,7 @@ struct HistoryMaker {
         outcome: outcome, increments: sent.increments))
   }
 
-  /// Prunes all operations that there are, and a record.
+  /// Prunes all present operations, and a record.
   mutating func prune(_ record: String, table: String = "notes") {
     let (key, head) = (RecordKey(table: table, record: record), SequenceNumber(history.count))
     records[key] = nil
@@ -93,7 +93,7 @@ struct HistoryMaker {
     "lists": ["name"], "notes": ["title", "body", "stars"], "tallies": ["votes"],
   ]
 
-  /// The records that exist, as rows.
+  /// The existing records, as rows.
   var tables: [TableRows] {
     Self.columns.keys.sorted().map { name in
       let columns = Self.columns[name] ?? []
@@ -130,7 +130,7 @@ struct HistoryMaker {
 }
 
 extension Oracle {
-  /// Returns the violations that the oracle finds in events and an end.
+  /// Returns the violations found by the oracle in events and an end.
   static func found(
     _ oracle: Self, _ events: [RunEvent] = [], _ final: FinalEvidence? = nil
   ) -> [String] {

@@ -44,7 +44,7 @@ struct BandwidthBucketTests {
     for _ in 1...1_000 {
       if let wait = bucket.wait(at: now) {
         #expect(wait > .zero)
-        // The event that wakes the waiter is at most a little late.
+        // The waiter's wake-up is at most a little late.
         now += wait + .microseconds(1)
         #expect(bucket.wait(at: now) == nil)
       }

@@ -43,7 +43,7 @@ struct DocumentedRequestsTests {
     #expect(try Data(contentsOf: film) == Data("film".utf8))
   }
 
-  /// Returns the code without the white space that formatting may change.
+  /// Returns the code without white space, as formatting may change it.
   private func joined(_ code: some StringProtocol) -> String {
     String(code.filter { !$0.isWhitespace })
   }

@@ -56,7 +56,7 @@ struct NetworkClientTests {
 
   // MARK: Filters
 
-  /// Records its name, and rejects bodies with that name.
+  /// Records `name`, and rejects bodies with this name.
   private struct Marking: ResponseFilter {
     let name: String
     func check(
@@ -162,7 +162,7 @@ struct NetworkClientTests {
 
   // MARK: Cache
 
-  /// Responds by a script and records its calls.
+  /// Responds by a script and records calls.
   private final class NotingCache: ResponseCache {
     let answer: CacheAnswer
     let stored = Mutex<[NetworkResponse]>([])

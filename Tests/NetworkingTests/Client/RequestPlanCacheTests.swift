@@ -65,7 +65,7 @@ struct RequestPlanCacheTests {
     var fresh = plan(Self.onlyCached, cacheable: Self.cacheable)
     _ = fresh.next(.looked(.reachable), random: { 0 })
     #expect(fresh.next(.found(.fresh(Self.ok)), random: { 0 }) == .judge(Self.ok))
-    // Responses that filters reject are not requested again.
+    // Responses rejected by filters are not requested again.
     let refused = NetworkError(rejecting: Self.ok, "no")
     #expect(fresh.next(.refused(refused), random: { 0 }) == Self.notCached)
     // Without a cache, nothing is cached.

@@ -16,7 +16,7 @@ struct RequestTurnsTests {
     #expect(turns.leave(2) == [])
     #expect(turns.enter("a").mayRun)
     #expect(!turns.enter("b").mayRun)
-    // One that waits no longer has no turn.
+    // A request that waits no longer has no turn.
     #expect(turns.leave(7) == [])
     #expect(turns.leave(5) == [])
     #expect(turns.leave(3) == [] && turns.leave(6) == [])

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The rule for being offline", .hangLimit)
 struct ConnectivityRuleTests {
-  /// Returns the facts of a machine without a network, except those that a test gives it.
+  /// Returns the facts of a machine without a network, except the ones given by a test.
   private func facts(
     routes: [String] = [], interfaces: [NetworkInterface]? = [loopback],
     names: [String: [String]] = [:], nameServers: [String] = ["127.0.0.53"],

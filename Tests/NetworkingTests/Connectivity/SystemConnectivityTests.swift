@@ -14,7 +14,7 @@ struct SystemConnectivityTests {
 
   @Test("the status agrees with the kernel's answer to a sender")
   func agreement() {
-    // An address that is never given to anybody, so that a route is all that matters.
+    // An address never assigned to any host, so only a route matters.
     let couldSend = UnreachableNetwork.canSend(to: "198.51.100.1")
     let isReachable = SystemConnectivity(proxy: "").status(to: "198.51.100.1") == .reachable
     #expect(isReachable == couldSend)
@@ -49,7 +49,7 @@ enum UnreachableNetwork {
     return isPossible
   }()
 
-  /// Runs `body` on a thread of its own that sees an empty network.
+  /// Runs `body` on a separate thread in an empty network.
   static func run<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread {
@@ -75,8 +75,8 @@ enum UnreachableNetwork {
     return sent == 0
   }
 
-  /// Moves the calling thread, and no other, into a network namespace of its own (unshare(2)),
-  /// which Swift does not see in the C library's headers.
+  /// Moves the calling thread, and no other, into a new network namespace (unshare(2)). Swift does
+  /// not see this function in the C library's headers.
   private static func leaveNetwork() -> Bool {
     typealias Unshare = @convention(c) (Int32) -> Int32
     let newNetwork: Int32 = 0x4000_0000  // CLONE_NEWNET

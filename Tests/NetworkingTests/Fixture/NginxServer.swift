@@ -1,7 +1,7 @@
 import FerryTestSupport
 import Foundation
 
-/// A real nginx with TLS and HTTP/2, and a certificate of its own making.
+/// A real nginx with TLS and HTTP/2, and a certificate made here.
 final class NginxServer: Sendable {
   private static let nginx = URL(filePath: "/usr/sbin/nginx")
   static var isAvailable: Bool {
@@ -12,11 +12,10 @@ final class NginxServer: Sendable {
   private let process: ChildProcess
   private let port: UInt16
 
-  /// Creates a server that serves `files`, takes uploads, and states the protocol and connection in
-  /// every response.
+  /// Creates a server for `files` and uploads; every response states the protocol and connection.
   init(files: [String: [UInt8]] = [:]) async throws {
     directory = try TemporaryDirectory(prefix: "ferry-nginx")
-    // If root starts it, its files belong to other users.
+    // If root starts nginx, the files belong to other users.
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o755], ofItemAtPath: directory.url.path)
     for folder in ["files", "state"] {
@@ -40,17 +39,17 @@ final class NginxServer: Sendable {
     _ = try await process.line { $0.contains("start worker processes") || $0.contains("epoll") }
   }
 
-  /// The PEM file that vouches for the server.
+  /// The PEM file to verify the server with.
   var certificate: String { directory.file("certificate.pem").path }
 
   func url(_ path: String) -> String { "https://127.0.0.1:\(port)\(path)" }
 
-  /// Returns the content that was uploaded as `name`.
+  /// Returns the content uploaded as `name`.
   func file(_ name: String) -> [UInt8]? {
     FileManager.default.contents(atPath: directory.file("files/\(name)").path).map(Array.init)
   }
 
-  /// Returns the size of the content that was uploaded as `name`.
+  /// Returns the size of the content uploaded as `name`.
   func size(_ name: String) -> Int? {
     let path = directory.file("files/\(name)").path
     return (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int

@@ -6,10 +6,11 @@ enum TransportUnderTest: CaseIterable {
   case libcurl
   case urlSession
 
-  /// Those that can pause a transfer: on Linux, Foundation's URLSession buffers all that comes.
+  /// The transports that can pause a transfer: on Linux, Foundation's URLSession buffers everything
+  /// received.
   static let pausing: [Self] = [.libcurl]
 
-  /// Creates a transport with its defaults.
+  /// Creates a transport with default settings.
   func make() -> any Transport {
     switch self {
     case .libcurl: CurlTransport()

@@ -103,7 +103,7 @@ struct MultipartUploadTests {
     #expect(error?.kind == .fileFailed && server.count(.requested("/x")) == 0)
   }
 
-  // In a process of its own: other tests use memory, too.
+  // In a separate process: other tests use memory, too.
   @Test(
     "a form of 200 MB is sent to a real server with a bounded memory",
     .enabled(if: NginxServer.isAvailable))

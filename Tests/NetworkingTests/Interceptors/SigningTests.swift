@@ -6,14 +6,14 @@ import Testing
 
 @testable import FerryNetworking
 
-/// A server that takes each request once, and only with a code of its method, its target, its number
-/// and its body.
+/// A server that accepts each request once, and only with a code of the method, the target, the
+/// number and the body.
 private final class SigningServer: Sendable {
   private struct State {
     var key: [UInt8]
     var numbers: Set<String> = []
     var taken: [String] = []
-    /// The next requests that are answered 503, although their signatures are right.
+    /// The number of next requests to answer with 503, although their signatures are right.
     var busy = 0
   }
 
@@ -26,9 +26,9 @@ private final class SigningServer: Sendable {
     self.server.withLock { $0 = server }
   }
 
-  /// Methods, targets and bodies of the requests that were taken.
+  /// Methods, targets and bodies of the accepted requests.
   var taken: [String] { state.withLock { $0.taken } }
-  /// How many requests came with a number that no request before had.
+  /// The number of different request numbers received.
   var numbers: Int { state.withLock { $0.numbers.count } }
 
   func stop() { server.withLock { $0?.stop() } }
@@ -96,7 +96,7 @@ private final class Signature: RequestInterceptor {
   }
 }
 
-/// Changes a request after its signature, as an attacker on the way does.
+/// Changes a request after the signature, like an attacker on the way.
 private struct Tampering: RequestInterceptor {
   let user: String? = nil
   let change: @Sendable (inout TransportRequest) -> Void

@@ -164,7 +164,7 @@ struct TokenInterceptorTests {
   }
 }
 
-/// Something that happens once.
+/// An event that happens once.
 private actor Signal {
   private var isSet = false
   private var waiting: [CheckedContinuation<Void, Never>] = []

@@ -20,7 +20,7 @@ final class TokenServer: Sendable {
 
   var refreshes: Int { state.withLock { $0.refreshes } }
 
-  /// The bodies that arrived with a valid token, by path.
+  /// The bodies received with a valid token, by path.
   func bodies(_ path: String) -> [[UInt8]] { state.withLock { $0.bodies[path] ?? [] } }
 
   /// Makes the current token invalid.

@@ -13,7 +13,7 @@ struct DaemonCrowdTests {
   private static let port: UInt16 = 8080
   private static let hostile = "10.78.200.1"
 
-  /// Returns a setting of docker-compose.yml with its defaults.
+  /// Returns a setting of docker-compose.yml with the defaults.
   private static func composed(_ name: String) throws -> String {
     let lines = try Project.text("docker-compose.yml").split(separator: "\n")
     let line = try #require(lines.first { $0.drop { $0 == " " }.hasPrefix(name + ": ") })

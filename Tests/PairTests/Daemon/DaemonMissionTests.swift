@@ -201,7 +201,7 @@ struct DaemonMissionTests {
     let links = try await run("publish", folder.file("links").path, "--space", "notes")
     #expect(links.error.contains("the folder \(folder.file("links").path) cannot be"))
     #expect(links.error.contains("item out") && !links.error.contains("correct the manifest"))
-    // Content that only a hash names cannot be sent again.
+    // Content named only by a hash cannot be sent again.
     try write(
       "hash.json",
       #"{"mission":"h","items":[{"path":"a","sha256":"\#(hash)","size":9,"hosted":true}]}"#)
@@ -346,7 +346,7 @@ struct DaemonMissionTests {
     let blobs = daemon.data + "/blobs"
     // It is killed while it copies: some content is there, and the record is not.
     func isThere() -> Bool {
-      // A file may go while its folder is listed.
+      // A file may disappear while the folder is listed.
       let paths = try? FileManager.default.subpathsOfDirectory(atPath: daemon.data)
       return (paths ?? []).count {
         $0.hasPrefix("blobs/") && $0.utf8.count > 64 && !$0.hasPrefix("blobs/incoming")

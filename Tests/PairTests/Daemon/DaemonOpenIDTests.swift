@@ -13,7 +13,7 @@ struct DaemonOpenIDTests {
 
   init() throws { directory = try TemporaryDirectory(prefix: "ferry-openid-test") }
 
-  /// A server that trusts an issuer.
+  /// A server with a trusted issuer.
   private struct Server {
     let process: ChildProcess
     let port: UInt16

@@ -16,7 +16,7 @@ struct DaemonOriginTests {
       try Executables.ferryd(), arguments + ["--data", directory.file("data").path])
   }
 
-  /// Starts a server with a token for everything. Returns it with its port.
+  /// Starts a server with a token for everything. Returns the process and the port.
   private func serve(_ arguments: [String] = []) async throws -> (ChildProcess, UInt16, String) {
     let made = try await run("token", "create", "--all-spaces", "--role", "admin")
     #expect(made.status == .exited(0), "\(made.error)")
@@ -52,7 +52,7 @@ struct DaemonOriginTests {
       (200, try await send("GET", "\(space)/changes")),
       (200, try await send("POST", "\(space)/packets", [:], Packet.serviceSample(1).encoded())),
       (200, try await send("GET", "/healthz")),
-      // Before a handler: the token, the length, the coding, and a target that no handler sees.
+      // Before a handler: the token, the length, the coding, and a target without a handler.
       (401, try await send("POST", "\(space)/packets", bare, content)),
       (401, try await send("GET", space, bare)),
       (413, try await send("POST", "\(space)/packets", ["Content-Length": "99999999999"])),

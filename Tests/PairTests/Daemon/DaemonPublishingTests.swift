@@ -14,7 +14,7 @@ struct DaemonPublishingTests {
     try #require(try await daemon.run("space", "create", "notes").status == .exited(0))
   }
 
-  /// Makes a folder with these files, and returns its path.
+  /// Makes a folder with these files, and returns the path.
   private func draft(_ name: String, _ files: String...) throws -> String {
     for file in files {
       let path = folder.file("\(name)/\(file)")

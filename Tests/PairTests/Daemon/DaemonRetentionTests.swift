@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// `ferryd space set`, `show` and `prune`, beside a server that runs.
+/// `ferryd space set`, `show` and `prune`, beside a running server.
 @Suite("The retention commands", .hangLimit)
 struct DaemonRetentionTests {
   @Test("the commands set and show a space's retention and prune by it, even while a server runs")

@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// `ferryd` as a service: its start, its reports, and its end.
+/// `ferryd` as a service: the start, the reports, and the end.
 @Suite(.hangLimit)
 struct DaemonTests {
   @Test(
@@ -28,7 +28,7 @@ struct DaemonTests {
     let trap = pair.proxy.trap(.request, of: "POST ", after: 1_500, .hold)
     let push = try pair.one.start("push", "--json")
     try await trap.sprung()
-    // The bytes may still wait in the socket of a server that has not looked.
+    // The bytes may still wait in the server's socket, unread.
     try await eventually("the server to read the request") {
       try await pair.server.metric("ferry_memory_transfer_bytes") > 0
     }

@@ -2,7 +2,7 @@ import Ferry
 import FerryTestSupport
 import Foundation
 
-/// A page of a shell, as its browser has it: the cookie, the page's address and its secret.
+/// A page of a shell in a browser: the cookie, the page's address and the secret.
 struct BridgePage: Sendable {
   private let origin: String
   private let root: String
@@ -32,7 +32,7 @@ struct BridgePage: Sendable {
     (self.secret, self.base) = (String(secret.1), String(base.1))
   }
 
-  /// Requests a file of the bundle by its name, or content by its path.
+  /// Requests a file of the bundle by name, or content by path.
   func get(_ name: String, range: String? = nil) async throws -> Wire.Answer {
     var headers: TransportHeaders = ["Cookie": cookie]
     headers["Range"] = range
@@ -49,7 +49,7 @@ struct BridgePage: Sendable {
       body: Array(try JSONSerialization.data(withJSONObject: body)))
   }
 
-  /// Calls a service, and returns its result.
+  /// Calls a service, and returns the result.
   func call(_ service: String, _ argument: Any = NSNull()) async throws -> Any {
     let answer = try await post("call", ["service": service, "argument": argument])
     guard let value = answer.json["value"] else {

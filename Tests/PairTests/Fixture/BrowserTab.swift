@@ -4,8 +4,8 @@ import Synchronization
 
 /// A tab of a real browser without a window, in real time.
 ///
-/// It is driven through the browser's own pipe (the DevTools protocol), so that a page's policy does
-/// not matter: nothing is added to the page.
+/// The test drives the browser through its own pipe (the DevTools protocol), so a page's policy
+/// does not matter: nothing is added to the page.
 final class BrowserTab: CapturedProcess {
   /// A message of the browser that answers no call.
   struct Event: Sendable {
@@ -19,7 +19,7 @@ final class BrowserTab: CapturedProcess {
   }
 
   private struct State {
-    /// Answers that no call has read yet.
+    /// Answers not yet read by a call.
     var answers: [Int: Data] = [:]
     var events: [Event] = []
     var lastCall = 0
@@ -39,7 +39,7 @@ final class BrowserTab: CapturedProcess {
     for path in paths where mkfifo(path, 0o600) != 0 {
       throw TestSupportError("cannot make the pipe \(path)")
     }
-    // Open for both ways, so that neither side waits for the other.
+    // Open for both ways, so neither side waits for the other.
     let ends = paths.map { Foundation.open($0, O_RDWR | O_CLOEXEC) }
     input = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
     output = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
@@ -83,7 +83,7 @@ final class BrowserTab: CapturedProcess {
 
   deinit {
     process.send(SIGKILL)
-    // Wakes the thread that reads.
+    // Wakes the reading thread.
     output.write(Data([0]))
   }
 
@@ -176,7 +176,7 @@ final class BrowserTab: CapturedProcess {
       }
   }
 
-  /// The texts that scripts have logged, in order.
+  /// The texts logged by scripts, in order.
   var logged: [String] {
     state.withLock { $0.events }.filter { $0.method == "Runtime.consoleAPICalled" }.map { event in
       let values = event.parameters["args"] as? [[String: Any]] ?? []
@@ -184,7 +184,7 @@ final class BrowserTab: CapturedProcess {
     }
   }
 
-  /// Errors of scripts, and everything that the page's policy refused.
+  /// Errors of scripts, and everything refused by the page's policy.
   var faults: [String] {
     state.withLock { $0.events }.compactMap { event in
       switch event.method {
@@ -199,7 +199,7 @@ final class BrowserTab: CapturedProcess {
 
   // MARK: Messages
 
-  /// Calls a method of the browser, and returns its result.
+  /// Calls a method of the browser, and returns the result.
   @discardableResult
   func call(_ method: String, _ parameters: [String: Any] = [:]) async throws -> [String: Any] {
     let (number, session) = state.withLock { state in

@@ -6,7 +6,7 @@ import Testing
 
 /// A collector of OpenTelemetry's spans: it reads the messages as the format defines them.
 final class Collector: Sendable {
-  /// A span with the attributes of its resource.
+  /// A span with the attributes of the resource.
   struct Span: Sendable {
     var trace: String
     var id: String
@@ -48,13 +48,13 @@ final class Collector: Sendable {
 
   func stop() async { await server.stop(grace: .zero) }
 
-  /// Messages that came, whatever the answer was.
+  /// Messages received, whatever the answer was.
   var messageCount: Int { inbox.requests.withLock(\.count) }
 
   /// Returns all spans so far. Throws if a message is not as OTLP has it.
   func spans() throws -> [Span] {
     var known: Set<String> = []
-    // A message is sent again if its answer was late.
+    // The sender repeats a message after a late answer.
     return try allSpans().filter { known.insert($0.id).inserted }
   }
 
@@ -71,7 +71,7 @@ final class Collector: Sendable {
     }
   }
 
-  /// Returns the spans of a trace when it has one that fits.
+  /// Returns the spans of a trace when it has a matching one.
   func spans(of trace: String, having isWanted: (Span) -> Bool) async throws -> [Span] {
     try await eventually("the spans of trace \(trace)") {
       let spans = try spans().filter { $0.trace == trace }

@@ -14,18 +14,18 @@ struct Device: Sendable {
   let directory: TemporaryDirectory
   let path: String
 
-  /// Creates a file that does not exist yet.
+  /// Creates a new file.
   init() throws {
     directory = try TemporaryDirectory()
     path = directory.file("replica.db").path
   }
 
-  /// Names a file that a program makes in a directory.
+  /// Names a file made by a program in a directory.
   init(_ name: String, in directory: TemporaryDirectory) {
     (self.directory, path) = (directory, directory.file(name).path)
   }
 
-  /// Makes a replica with tracked tables that has joined a space.
+  /// Makes a replica with tracked tables, joined to a space.
   static func joined(
     _ url: String, space: String = Device.space, token: String? = nil,
     schema: String = Device.notes, tracking tables: [String] = ["notes"]
@@ -48,7 +48,7 @@ struct Device: Sendable {
     try await open().write { _ = try $0.execute(sql, parameters) }
   }
 
-  /// Writes to Ferry's own tables, as a program does that does not know them.
+  /// Writes to Ferry's own tables, like a program that does not know them.
   func tamper(_ sql: String) async throws {
     try await open().write { try $0.connection.execute(sql) }
   }
@@ -80,7 +80,7 @@ struct Device: Sendable {
 
   // MARK: On the command line
 
-  /// Runs `ferry` on the file to its end.
+  /// Runs `ferry` on the file to the end of the process.
   @discardableResult
   func ferry(
     _ arguments: String..., exits code: Int32 = 0, input: String = "",

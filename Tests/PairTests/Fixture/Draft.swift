@@ -21,7 +21,7 @@ final class Draft: Sendable {
     try Data(bytes).write(to: file)
   }
 
-  /// Writes a large file that looks random. No two parts of it are the same.
+  /// Writes a large file of seeded random bytes. No two parts of it are the same.
   func write(_ name: String, mebibytes: Int, seed: UInt64 = 1) throws {
     var part = Self.content(seed, 1 << 16)
     try Data().write(to: file(name))
@@ -48,6 +48,6 @@ final class Draft: Sendable {
     }
   }
 
-  /// Returns bytes that look random and are the same each time.
+  /// Returns pseudorandom bytes, the same each time.
   static func content(_ seed: UInt64, _ count: Int) -> [UInt8] { seededBytes(seed, count) }
 }

@@ -1,7 +1,7 @@
 import FerryTestSupport
 import Testing
 
-/// `ferryd` as a process on an embedded store, at a port that it chooses.
+/// `ferryd` as a process on an embedded store, at a port of its choice.
 struct EmbeddedDaemon {
   let directory: TemporaryDirectory
   let data: String
@@ -11,7 +11,7 @@ struct EmbeddedDaemon {
     data = directory.file("data").path
   }
 
-  /// Starts a server and returns it, when it is ready, with the port that it reports.
+  /// Starts a server. Returns it when it is ready, with the reported port.
   func serve(_ arguments: [String] = []) async throws -> (ChildProcess, UInt16) {
     let child = try ChildProcess(
       try Executables.ferryd(),
@@ -27,7 +27,7 @@ struct EmbeddedDaemon {
     try await ChildProcess.run(try Executables.ferryd(), arguments + ["--data", data])
   }
 
-  /// Makes a token with the command and returns its text.
+  /// Makes a token with the command and returns the text.
   func token(_ role: String, space: String = "notes") async throws -> String {
     let made = try await run("token", "create", "--space", space, "--role", role)
     #expect(made.status == .exited(0))

@@ -4,7 +4,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// A place where programs write rows that a space gets: the file of a device, or the tables of a mirror.
+/// A place where programs write rows for a space: the file of a device, or the tables of a mirror.
 enum LedgerKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case device
   case mirror
@@ -12,7 +12,7 @@ enum LedgerKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
   var testDescription: String { rawValue }
 }
 
-/// A place with its ledger, beside another device of the same space.
+/// A place with a ledger, beside another device of the same space.
 struct LedgerStage: Sendable {
   static let sql = """
     CREATE TABLE lists(id TEXT PRIMARY KEY NOT NULL, name TEXT);
@@ -33,7 +33,7 @@ struct LedgerStage: Sendable {
   private let database: String
   private let mirrors: TemporaryDirectory
 
-  /// Makes a place that has joined the space, with rows that both sides have.
+  /// Makes a place joined to the space, with rows present on both sides.
   ///
   /// - Parameter change: gives the space's schema rules.
   static func make(
@@ -84,8 +84,8 @@ struct LedgerStage: Sendable {
     }
   }
 
-  /// Makes the writes that PostgreSQL has captured a minute older. A mirror knows their times only to the length
-  /// of a query, and another write may follow at once.
+  /// Makes the writes captured by PostgreSQL a minute older. A mirror knows their times only to the
+  /// length of a query, and another write may follow at once.
   func moveCapturedBack() throws {
     guard kind == .mirror else { return }
     try connection().execute("UPDATE ferry_mirror.captured SET at = at - interval '1 minute'")
@@ -150,7 +150,7 @@ struct LedgerStage: Sendable {
 
   // MARK: The exchange
 
-  /// The command that carries what there is, once.
+  /// The command for one exchange of all pending rows.
   var exchangeCommand: (program: URL, arguments: [String]) {
     get throws {
       switch kind {
@@ -161,8 +161,8 @@ struct LedgerStage: Sendable {
     }
   }
 
-  /// Carries all that there is between the place and the space. A mirror sends first and gets the answer's
-  /// rows with its next step.
+  /// Exchanges all pending rows between the place and the space. A mirror sends first and gets the
+  /// answer's rows with the next step.
   func exchange(sourceLocation: SourceLocation = #_sourceLocation) async throws {
     for _ in 1...2 {
       let (program, arguments) = try exchangeCommand
@@ -174,9 +174,10 @@ struct LedgerStage: Sendable {
     }
   }
 
-  /// Exchanges until both sides have everything. Checks that they have the same rows, and that nothing is left.
+  /// Exchanges until both sides have everything. Checks that they have the same rows, and that
+  /// nothing is left.
   ///
-  /// - Parameter operations: those that the space has got since ``make(_:rows:change:)``.
+  /// - Parameter operations: the operations received by the space since ``make(_:rows:change:)``.
   func expectSettled(
     _ rows: [[String?]]? = nil, operations: Int64,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -198,7 +199,7 @@ struct LedgerStage: Sendable {
     }
   }
 
-  /// The values that lost, as the place's ledger has kept them.
+  /// The values lost in conflicts, from the place's ledger.
   func lost() async throws -> [Value] {
     try await replica.open().conflicts().compactMap(\.conflict.lost)
   }

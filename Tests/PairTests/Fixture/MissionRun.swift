@@ -2,7 +2,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// A `ferry mission …` process that reports events in lines of JSON.
+/// A `ferry mission …` process with events in lines of JSON.
 final class MissionRun: Sendable {
   let child: ChildProcess
 
@@ -10,7 +10,7 @@ final class MissionRun: Sendable {
   struct Progress {
     let bytesDone: Int
     let bytes: Int
-    /// Bytes that this process had fetched.
+    /// Bytes fetched by this process.
     let bytesFetched: Int
     let itemsDone: Int
   }
@@ -22,22 +22,22 @@ final class MissionRun: Sendable {
       directory: device.directory.url)
   }
 
-  /// Returns its reports so far.
+  /// Returns all reports so far.
   func events() throws -> [JSONLine] { try JSONLine.all(child.output) }
 
   func progress() throws -> [Progress] { try events().compactMap { Progress($0) } }
 
-  /// Returns the bytes that it reported as fetched.
+  /// Returns the bytes reported as fetched.
   func fetched() throws -> Int { try progress().map(\.bytesFetched).max() ?? 0 }
 
-  /// Waits until it reports that so many bytes are present, by whichever process.
+  /// Waits for a report of so many bytes present, from whichever process.
   func reached(_ bytes: Int) async throws {
     _ = try await child.line { line in
       Self.read(line).flatMap { Progress($0) }.map { $0.bytesDone >= bytes } ?? false
     }
   }
 
-  /// Waits until it reports that it has fetched so many bytes itself.
+  /// Waits for a report of so many bytes fetched by this process.
   func fetched(_ bytes: Int) async throws {
     _ = try await child.line { line in
       Self.read(line).flatMap { Progress($0) }.map { $0.bytesFetched >= bytes } ?? false
@@ -53,7 +53,7 @@ final class MissionRun: Sendable {
     }
   }
 
-  /// Waits for its end.
+  /// Waits for the end of the process.
   func ends(
     with code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {
@@ -80,7 +80,8 @@ extension MissionRun.Progress {
   }
 }
 
-/// Checks that progress never goes back, even over several processes, and never exceeds the whole.
+/// Checks the progress: it never goes back, even over several processes, and never exceeds the
+/// whole.
 func expectSteady(
   _ progress: [MissionRun.Progress], sourceLocation: SourceLocation = #_sourceLocation
 ) {

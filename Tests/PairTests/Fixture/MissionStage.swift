@@ -3,11 +3,11 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// A published mission, its server, and a device that reaches the server through a proxy.
+/// A published mission, its server, and a device connected through a proxy.
 struct MissionStage: Sendable {
   /// The mission's name.
   static let mission = "film"
-  /// Of hundreds: the part of a whole that may be fetched twice, however often a download is
+  /// Of hundreds: the permitted share of content fetched twice, however often a download is
   /// interrupted.
   static let twice = 1
 
@@ -59,7 +59,7 @@ extension Server {
     try #require(finished.status == .exited(0), "\(finished.error)")
   }
 
-  /// Returns the sum of a metric's samples that have all these labels.
+  /// Returns the sum of a metric's samples with all these labels.
   func metric(_ name: String, _ labels: String...) async throws -> Int {
     let page = try await Wire.send(.get, "\(url)/metrics")
     try #require(page.status == 200)
@@ -70,12 +70,12 @@ extension Server {
     }.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0) { $0 + Int($1) }
   }
 
-  /// Returns bytes of content, manifests included, that it has sent since it was started.
+  /// Returns the bytes of content, manifests included, sent by the server since the start.
   func blobBytes() async throws -> Int {
     try await metric("ferry_http_response_bytes_total", "route=\"/v1/blobs/{sha256}\"")
   }
 
-  /// Returns requests for content that it has answered since it was started.
+  /// Returns the requests for content answered by the server since the start.
   func blobRequests() async throws -> Int {
     try await metric("ferry_http_requests_total", "route=\"/v1/blobs/{sha256}\"")
   }

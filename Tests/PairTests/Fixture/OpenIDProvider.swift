@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A real OpenID Connect provider: Glewlwyd, with a port and a database of its own.
+/// A real OpenID Connect provider: Glewlwyd, with a separate port and database.
 ///
 /// It has the user `ada`, whose property `ferry` has two values, and the client `app`, whose
 /// property `ferry` has one. Access tokens have the property as a text, ID tokens as a list.
@@ -28,7 +28,7 @@ final class OpenIDProvider: Sendable {
     }
   }
 
-  /// An issuer of tokens, as its discovery document describes it.
+  /// An issuer of tokens, from the provider's discovery document.
   struct Issuer: Decodable {
     let issuer: String
     let jwksUri: String

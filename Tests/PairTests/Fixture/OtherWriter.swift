@@ -2,7 +2,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// Programs of others that write to a replica's file: the shell `sqlite3`, and Python.
+/// Other writers of a replica's file: the shell `sqlite3`, and Python.
 enum OtherWriter: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case shell
   case python
@@ -14,7 +14,7 @@ enum OtherWriter: String, CaseIterable, Sendable, CustomTestStringConvertible {
     try Executables.ferrySQLite().deletingPathExtension().path
   }
 
-  /// Runs SQL on a file to its end, each script for itself, until one fails.
+  /// Runs SQL on a file to the end, each script for itself, until one fails.
   ///
   /// - Parameter isLoading: whether the program loads the extension first.
   func run(_ scripts: [String], on path: String, isLoading: Bool = true) async throws

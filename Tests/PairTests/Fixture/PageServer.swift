@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Synchronization
 
-/// A web server of an origin of its own: it serves a folder, and a script that drives the page.
+/// A web server with a separate origin: it serves a folder, and a script to drive the page.
 final class PageServer: Sendable {
   private let http: HTTPServer
   private let reports: Reports
@@ -36,7 +36,7 @@ final class PageServer: Sendable {
   var origin: String { "http://127.0.0.1:\(http.port)" }
 
   /// Opens the page in a browser, until the returned process is killed or the next one opened.
-  /// - Parameter probe: The body of an async function that runs in the page. It may call
+  /// - Parameter probe: The body of an async function, run in the page. It may call
   ///   `report(name, value)` and `await until(() => …)`.
   func open(in browser: HeadlessBrowser, probe: String) throws -> ChildProcess {
     reports.script = Self.script(probe)
@@ -45,7 +45,7 @@ final class PageServer: Sendable {
     return process
   }
 
-  /// Waits for a report of the page, and returns its value as text.
+  /// Waits for a report of the page, and returns the value as text.
   func report(_ name: String) async throws -> String {
     let process = browser.withLock { $0 }
     return try await eventually(

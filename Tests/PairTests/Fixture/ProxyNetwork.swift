@@ -2,9 +2,9 @@ import FerryTestSupport
 import Foundation
 
 /// Three networks of this machine: clients with thousands of addresses, the shipped proxy, and the
-/// nodes behind it. They end with the processes that hold them.
+/// nodes behind it. They end with their processes.
 final class ProxyNetwork: Sendable {
-  /// The address of the proxy that clients connect to.
+  /// The address of the proxy for clients.
   static let entry = "10.77.0.1"
   static let nodes = ["172.31.213.11", "172.31.213.12"]
 
@@ -76,7 +76,7 @@ final class ProxyNetwork: Sendable {
     try start(in: proxy, program, arguments, environment)
   }
 
-  /// Runs blocking work on a thread of its own whose sockets are in the network of the clients.
+  /// Runs blocking work on a separate thread, with sockets in the network of the clients.
   func asClient<T: Sendable>(_ work: @escaping @Sendable () throws -> T) async throws -> T {
     let namespace = "/proc/\(clients.processID)/ns/net"
     return try await withCheckedThrowingContinuation { continuation in

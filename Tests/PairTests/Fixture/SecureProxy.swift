@@ -1,7 +1,7 @@
 import FerryTestSupport
 import Foundation
 
-/// A real nginx before a server, with TLS by a certificate authority of its own making.
+/// A real nginx before a server, with TLS by a certificate authority made here.
 final class SecureProxy: Sendable {
   private static let nginx = URL(filePath: "/usr/sbin/nginx")
   private static let openssl = URL(filePath: "/usr/bin/openssl")
@@ -14,11 +14,11 @@ final class SecureProxy: Sendable {
   private let port: UInt16
 
   /// - Parameters:
-  ///   - name: The name in its certificate, such as `IP:127.0.0.1`.
+  ///   - name: The name in the certificate, such as `IP:127.0.0.1`.
   ///   - bodyMax: Bytes of a request's body; above them it responds with 413 itself.
   init(to server: Server, name: String = "IP:127.0.0.1", bodyMax: Int = 1 << 20) async throws {
     directory = try TemporaryDirectory(prefix: "ferry-nginx")
-    // If root starts it, its files belong to other users.
+    // If root starts nginx, the files belong to other users.
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o755], ofItemAtPath: directory.url.path)
     let folder = directory.file("state")

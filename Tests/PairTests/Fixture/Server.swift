@@ -12,11 +12,11 @@ enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
   var testDescription: String { rawValue }
 }
 
-/// A `ferryd` process that can be killed, and started again on its data and its port.
+/// A `ferryd` process that can be killed, and started again on the same data and port.
 final class Server: CapturedProcess {
   let port: UInt16
   let directory: TemporaryDirectory
-  /// The address of its PostgreSQL database, if it has one.
+  /// The address of the server's PostgreSQL database, if any.
   let database: String?
   private let store: [String]
   private let options: [String]
@@ -25,7 +25,7 @@ final class Server: CapturedProcess {
   /// `http://127.0.0.1:PORT`.
   var url: String { "http://127.0.0.1:\(port)" }
 
-  /// Starts a server on a store of its own. Returns when it is ready.
+  /// Starts a server on a new store. Returns when it is ready.
   static func start(_ kind: StoreKind = .embedded, _ options: String...) async throws -> Server {
     try await start(kind, options)
   }
@@ -47,7 +47,7 @@ final class Server: CapturedProcess {
     }
   }
 
-  /// Creates a server that has not been started; with a database, one of several that share it.
+  /// Creates a server without starting it; with a database, one of several that share it.
   init(database: String? = nil, _ options: [String] = []) throws {
     directory = try TemporaryDirectory()
     port = try FreePort.next()
@@ -81,7 +81,7 @@ final class Server: CapturedProcess {
     return try await child.exitStatus()
   }
 
-  /// Its log since its last start.
+  /// The log since the last start.
   var log: String { process.withLock { $0 }?.error ?? "" }
 
   var endReport: String? { process.withLock { $0 }?.endReport }
@@ -89,7 +89,7 @@ final class Server: CapturedProcess {
   /// Sends a signal to it, such as SIGSTOP.
   func send(_ signal: Int32) { process.withLock { $0 }?.send(signal) }
 
-  /// Returns the most memory that it had resident since it was started, in bytes (proc(5)).
+  /// Returns the most memory resident since the server's start, in bytes (proc(5)).
   func peakResident() throws -> Int {
     let id = try #require(process.withLock { $0 }).processID
     let status = try String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8)
@@ -122,7 +122,7 @@ final class Server: CapturedProcess {
     return made.output.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
-  /// Returns the newest sequence of a space, which is the number of operations in its history.
+  /// Returns the newest sequence of a space: the number of operations in its history.
   func head(of space: String = Device.space, token: String? = nil) async throws -> Int64 {
     let headers: TransportHeaders = token.map { ["Authorization": "Bearer \($0)"] } ?? [:]
     let answer = try await Wire.send(.get, "\(url)/v1/spaces/\(space)", headers: headers)

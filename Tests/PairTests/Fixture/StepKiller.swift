@@ -1,8 +1,8 @@
 import FerryTestSupport
 import Foundation
 
-/// Kills programs at an observed step: before their n-th call of the system that writes, names,
-/// removes or synchronises a file. A library that is loaded before the C library counts the calls.
+/// Kills programs at an observed step: before their n-th system call that writes, names, removes or
+/// synchronises a file. A library loaded before the C library counts the calls.
 final class StepKiller: Sendable {
   private let directory: TemporaryDirectory
 
@@ -24,7 +24,7 @@ final class StepKiller: Sendable {
     }
   }
 
-  /// Runs a program to its end, or kills it before its step with this number, counted from 1.
+  /// Runs a program to the end, or kills it before the step with this number, counted from 1.
   func run(
     _ program: URL, _ arguments: [String], directory folder: URL? = nil, killedAt step: Int
   ) async throws -> ChildProcess.Finished {

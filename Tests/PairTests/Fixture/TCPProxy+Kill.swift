@@ -3,8 +3,8 @@ import Foundation
 import Testing
 
 extension TCPProxy {
-  /// Kills a process that reads from this proxy alone, and waits for the end of its connections.
-  /// Returns the bytes of responses that it and all earlier readers have really read.
+  /// Kills a process connected to this proxy alone, and waits until the process's connections end.
+  /// Returns the bytes of responses really read by this and all earlier readers.
   func kill(
     _ reader: ChildProcess, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> Int {

@@ -1,7 +1,7 @@
 import FerryTestSupport
 import Foundation
 
-/// Listeners to events on blocking sockets, each from an address of its own. One thread uses them.
+/// Listeners to events on blocking sockets, each from a separate address. One thread uses them.
 final class WatcherCrowd {
   private struct Watcher {
     let socket: Int32
@@ -21,8 +21,8 @@ final class WatcherCrowd {
 
   var count: Int { watchers.count }
 
-  /// Opens one stream from each address, and waits until each has its first event. Some at a time,
-  /// as devices do that come one after another.
+  /// Opens one stream from each address, and waits until each has the first event. Opens some at a
+  /// time, like devices one after another.
   func listen(from addresses: [(address: String, token: String)], to space: String) throws {
     for start in stride(from: 0, to: addresses.count, by: 100) {
       let first = watchers.count

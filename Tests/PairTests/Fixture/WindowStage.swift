@@ -22,7 +22,7 @@ final class WindowStage: Sendable {
     guard built.status == .exited(0) else {
       throw TestSupportError("the window was not built: \(built.error)")
     }
-    // It prints its number when it is ready, and keeps its picture in a file.
+    // Xvfb prints the display's number when it is ready, and keeps the picture in a file.
     display = try ChildProcess(
       URL(filePath: "/bin/sh"),
       [
@@ -62,7 +62,7 @@ final class WindowStage: Sendable {
       try await run("xdotool", "search", "--sync", "--name", "^\(title)$")
     }
     var found = try await search()
-    // Another window that goes while xdotool looks at it ends the search.
+    // The search ends if another window disappears while xdotool looks at it.
     for _ in 0..<20 where found.output.isEmpty && found.error.contains("BadWindow") {
       found = try await search()
     }

@@ -37,7 +37,7 @@ enum Wire {
   }
 }
 
-/// Sends the same bytes to every client: a server that is not Ferry's.
+/// Sends the same bytes to every client: a server other than Ferry's.
 final class CannedServer: Sendable {
   let port: UInt16
   private let listener: Int32

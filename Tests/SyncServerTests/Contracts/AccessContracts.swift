@@ -162,7 +162,8 @@ extension StoreContract {
           is: .buffered, "a packet that waits")
         try await space.store.addToken(
           token(1, AccessGrants(everywhere: .admin)), hash: hash(1), by: nil)
-        // Its states are more than a packet may touch: such a packet makes its device cut again.
+        // The next packet touches more states than a packet may: such a packet makes the device cut
+        // again.
         let late = author.packet(["a", "b", "c"].map { author.update($0, ["v": 3]) })
         let result = try await space.ingest(
           [IncomingPacket(late, byteCount: 9, needsOpenServer: true)], now: SpaceUnderTest.now

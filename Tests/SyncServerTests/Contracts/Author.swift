@@ -1,17 +1,17 @@
 import FerryProtocol
 import FerrySyncServer
 
-/// A device that writes: makes operations with ids and times of its own, and chains them.
+/// A device that writes: makes operations with ids and times, and chains them.
 struct Author: Sendable {
   let device: DeviceID
   /// The last operation of the last packet made.
   private(set) var tail: OperationID?
-  /// Runs ahead of every time that the device has seen.
+  /// Runs ahead of every time seen by the device.
   var clock = HybridClock()
   private var made: UInt64 = 0
   /// The device's wall clock, milliseconds since 1970.
   var wall = SpaceUnderTest.now
-  /// The newest change that the device has seen.
+  /// The newest change seen by the device.
   var base: SequenceNumber = 0
 
   /// Authors of different numbers are different devices.

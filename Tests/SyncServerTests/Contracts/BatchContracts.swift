@@ -92,7 +92,7 @@ extension StoreContract {
         try require(
           results.flatMap { $0.receipt?.outcomes.map(\.records) ?? [] }, is: [nil, 1, 1, nil],
           "records changed")
-        // Its author's clock was behind the record's last write.
+        // The author's clock was behind the record's last write.
         try require(results[2].receipt?.outcomes[0].isOverruled, is: false, "the delete")
         try require(
           try await space.everything().records.keys.map(\.record), is: ["b"], "what is left")

@@ -129,7 +129,7 @@ extension StoreContract {
         try require(
           try await space.reports(["1": nil], of: Author(2).device, by: one, number: 1), is: 1,
           "another device")
-        // The number of the kept one again, as after an answer that was lost.
+        // The number of the kept one again, as after a lost answer.
         try require(
           try await space.reports(["1": "blank"], of: device, by: one, at: 4, number: 6), is: 1,
           "the same again")
@@ -172,7 +172,7 @@ extension StoreContract {
         try require(
           try await space.problem(of: author.device, by: two), is: .deviceTaken, "an owned device")
         try await space.reports(["1": nil], of: author.device, by: one)
-        // A device that only reads has sent no packet: it is the first reporter's.
+        // A device that only reads has sent no packet: it belongs to the first reporter.
         let silent = Author(2).device
         try await space.reports(["1": nil], of: silent, by: two)
         try require(
@@ -188,7 +188,7 @@ extension StoreContract {
         try require(
           try await space.problem(of: Author(13).device, by: made, quota: 11), is: .storageQuota,
           "one device too many of its account")
-        // Its present devices go on reporting, and so do others.
+        // The principal's present devices continue to report, and so do others.
         try await space.reports(["1": "broken"], of: silent, by: two, quota: 11)
         try await space.reports(["1": nil], of: Author(13).device, by: one, quota: 11)
         let tally = try await space.tally("1")

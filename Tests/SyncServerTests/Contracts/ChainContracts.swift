@@ -73,7 +73,7 @@ extension StoreContract {
         let merged: [Name: Value] = ["title": "second", "n": 1]
         let before = try await space.everything()
         try require(before.records[.task(record)], is: merged, "the merged record")
-        // A copy of the first device has its operation under another identity.
+        // A copy of the first device has the same operation under another identity.
         var copy = packet
         copy.device = Author(3).device
         try require(
@@ -113,7 +113,7 @@ extension StoreContract {
         try require(receipt.status, is: .applied, "the re-chained packet")
         try require(receipt.outcomes.count, is: 3, "its outcomes")
         try require(try await space.head(), is: 3, "the head")
-        // A packet that is known as a whole still is a link of the new chain.
+        // A packet known as a whole still is a link of the new chain.
         let whole = Packet(
           device: Author(3).device, dependency: nil, operations: packet.operations)
         try require(try await space.send(whole).status, is: .duplicate, "all of it known")

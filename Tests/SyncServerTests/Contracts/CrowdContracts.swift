@@ -64,7 +64,7 @@ extension StoreContract {
     },
   ]
 
-  /// Writes 25 packets: a record of the writer's own, one that all write, and a re-written one.
+  /// Writes 25 packets: a record of this writer only, one that all write, and a re-written one.
   private static func write(_ number: Int, to space: SpaceUnderTest) async throws {
     var author = Author(UInt64(number + 1))
     for round in 0..<25 {

@@ -16,7 +16,7 @@ extension SpaceUnderTest {
     return devices.map { device in found.first { $0.device == device }?.name?.text }
   }
 
-  /// Returns the name of a device and the number of changed names, as its pages show them.
+  /// Returns the name of a device and the number of changed names, from the device's pages.
   fileprivate func shown(
     to device: DeviceID, _ principal: Principal
   ) async throws -> (name: String?, changes: SequenceNumber) {

@@ -102,7 +102,7 @@ extension StoreContract {
         let tables = try await space.tables(at: 2)
         try require(tables.map(\.records), is: [2], "the records counted")
         try await space.send(author.packet(inserting: ["c"]))
-        // A device that has not received the third record compares its own records.
+        // A device without the third record compares the records it has.
         try require(try await space.tables(at: 2), is: tables, "the digests at the old cursor")
         for (cursor, code) in [
           (Cursor(epoch: Epoch(epoch.value ^ 1), applied: 2), ProblemCode.epochChanged),
@@ -205,7 +205,7 @@ extension SpaceUnderTest {
     return tables
   }
 
-  /// Returns all tables, and the number of answers that they came in.
+  /// Returns all tables, and the number of answers that contained them.
   fileprivate func tablesOfAnswers(
     at applied: SequenceNumber
   ) async throws -> ([DigestAnswer.TableDigest], answers: Int) {
@@ -221,7 +221,7 @@ extension SpaceUnderTest {
     throw ContractViolation(description: "no tables")
   }
 
-  /// Returns the records of leaves, from as many answers as that takes.
+  /// Returns the records of leaves, from as many answers as needed.
   fileprivate func listed(_ leaves: [DigestNode]) async throws -> [Name] {
     let head = try await head()
     while try await store.foldDigests(in: space.id) < head {}

@@ -15,7 +15,7 @@ extension StoreContract {
   }
 }
 
-/// A random history and its model.
+/// A random history with a model.
 ///
 /// Devices write at random, out of order and more than once, and readers page at random. The model
 /// merges all operations one by one, in the order of the sequences they were given.

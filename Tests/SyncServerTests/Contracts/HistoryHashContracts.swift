@@ -32,7 +32,7 @@ extension StoreContract {
     StoreContract("the same operations with other stamps are another history") { under in
       try await under.withSpace { space in
         let other = try await space.another("other")
-        // The author's clock is ahead, and this server's behind that of the other.
+        // The author's clock is ahead, and this server's behind the other's.
         var author = Author(1)
         author.wall = SpaceUnderTest.now + 3_600_000
         let packet = author.packet(inserting: ["a", "b"])
@@ -102,7 +102,7 @@ extension StoreContract {
         try await space.send(author.packet([batch, insert]))
         anchors.append(try unwrap(try await space.page(after: nil).head.cursor.anchor, "none"))
         try require(anchors[0].head, is: 6, "the head")
-        // A batch that is sent alone has the history hash of the other one.
+        // A batch sent alone has the history hash of the other one.
         let other = try await space.another("other")
         var (again, third) = (Author(1), Author(3))
         try await other.send(again.packet(inserting: ["a", "b"]))

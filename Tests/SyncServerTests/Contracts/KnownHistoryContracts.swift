@@ -24,7 +24,7 @@ extension StoreContract {
           (Cursor(epoch: Epoch(space.space.epoch.value ^ 1), applied: 2), .epochChanged),
         ]
         for (cursor, code) in lost {
-          // Also a known packet: its sender has to receive that.
+          // Also a known packet: the sender has to receive the problem.
           for packet in [next, first] {
             try require(
               try await space.send(packet, knowing: cursor).problem?.code, is: code, "\(cursor)")

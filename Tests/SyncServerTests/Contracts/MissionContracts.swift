@@ -166,7 +166,7 @@ extension StoreContract {
         try require(try await space.reads(2), "what both versions name")
         let needed = try await space.store.neededBlobs(among: (1...4).map { .sample($0) })
         try require(needed, is: [.sample(2), .sample(3)].sorted(), "what is needed")
-        // A mission that comes back is in force again.
+        // A returning mission is in force again.
         try await space.publish("tour", 3, blobs: [1], now: now + 2_000)
         try require(try await space.store.endBlobs(before: now + 9_000), is: 2, "ended")
         try require(try await space.reads(1), "what came back")

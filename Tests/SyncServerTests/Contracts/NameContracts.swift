@@ -25,7 +25,7 @@ extension StoreContract {
           try await deliver(author.packet(operations), to: space)
         }
         try require(try await space.everything().records, is: model, "the records")
-        // Updates find the records that they name, and no lookalikes.
+        // Updates find the records they name, and no lookalikes.
         for (index, key) in model.keys.sorted().enumerated() where index % 3 == 0 {
           let column = Name("n\(index)")
           model[key]?[column] = .integer(Int64(index))

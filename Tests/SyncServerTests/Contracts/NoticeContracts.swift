@@ -60,7 +60,7 @@ extension StoreContract {
         try await space.send(first.packet([first.insert("a", ["x": 1, "y": 1])]))
         second.wall += 10
         try await space.send(second.packet([second.update("a", ["y": 2])]))
-        // Its y is later than all, its x earlier than all.
+        // The third's y is later than all, the x earlier than all.
         third.wall += 20
         var operation = third.update("a", ["x": 3, "y": 3])
         operation.columnTimes = ["x": HybridTimestamp(milliseconds: 1)]
@@ -147,8 +147,8 @@ extension StoreContract {
   ]
 }
 
-/// Devices that write the same few columns without knowing of each other, and the notices that each
-/// of them has to receive, by the receipts.
+/// Devices that write the same few columns without knowing of each other, and the notices due to
+/// each of them, by the receipts.
 private struct NoticeHistory {
   private(set) var authors = (1...3).map { Author(UInt64($0)) }
   private(set) var notices: [DeviceID: [Notice]] = [:]
@@ -159,7 +159,7 @@ private struct NoticeHistory {
 
   mutating func write(in space: SpaceUnderTest) async throws {
     let index = Int.random(in: 0..<authors.count, using: &random)
-    // Clocks differ by more than the time between two packets, so that each device loses at times.
+    // Clocks differ by more than the time between two packets, so each device loses at times.
     turn += 1
     authors[index].wall =
       SpaceUnderTest.now + turn * 400 + Int64.random(in: 0..<8_000, using: &random)
@@ -187,7 +187,7 @@ private struct NoticeHistory {
   }
 }
 
-/// A device that reads pages with its notices, and checks that each page contains its own notices.
+/// A reader of pages with notices: checks each page for the page's own notices.
 private struct NoticeReader {
   let device: DeviceID
   private(set) var notices: [Notice] = []

@@ -27,7 +27,7 @@ extension StoreContract {
         )
         try require(try await space.head(), is: 1, "the head")
         try require(try await space.send(forged, from: one).status, is: .applied, "the owner's")
-        // A packet that is buffered claims its device, too.
+        // A buffered packet claims the device, too.
         var other = Author(2)
         let before = other.packet(inserting: ["b"])
         let after = other.packet(inserting: ["c"])
@@ -144,7 +144,7 @@ extension StoreContract {
     },
   ]
 
-  /// Returns the usage of a principal whose only remains are its writes.
+  /// Returns the usage of a principal after everything but the writes is gone.
   private static func emptied(_ space: SpaceUnderTest) async throws -> Usage {
     var usage = try await space.usage(of: .anonymous)
     (usage.devices, usage.packets, usage.packetBytes) = (0, 0, 0)

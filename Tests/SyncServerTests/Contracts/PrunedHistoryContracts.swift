@@ -34,7 +34,7 @@ extension StoreContract {
         try await space.send(author.packet(inserting: ["a", "b"]))
         let batch = try author.batch(where: "title is not null", set: ["title": "two"])
         try await space.send(author.packet([batch]))
-        // The batch is pruned; of its effects the last one stays, at the retention horizon.
+        // The batch is pruned; of the effects the last one stays, at the retention horizon.
         try await space.prune()
         var copy = author.renamed(2)
         let before = try await space.everything().records

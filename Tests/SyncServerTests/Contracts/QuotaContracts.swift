@@ -5,7 +5,7 @@ extension StoreContract {
   private static let one = Principal.member(1)
   private static let two = Principal.member(2)
 
-  /// Two tokens that the principal `owner:ada` made.
+  /// Two tokens made by the principal `owner:ada`.
   private static let made = ["0", "1"].map { digit in
     Principal("token:" + String(repeating: digit, count: 16) + "@owner:ada") ?? .anonymous
   }
@@ -34,7 +34,7 @@ extension StoreContract {
         try require(problem?.code, is: .storageQuota, "a third record")
         try require(problem?.code.status, is: 507, "its status")
         try require(try await space.head(), is: 2, "the head")
-        // Others have a quota of their own; and room that is freed can be used again.
+        // Others have separate quotas; and freed room can be used again.
         let records = (0..<10).map { "r\($0)" }
         try require(
           try await space.send(other.packet(inserting: records), from: two).status, is: .applied,
@@ -223,7 +223,7 @@ extension StoreContract {
           try require(result.problem?.code, is: code, "device \(index) of \(principal)")
         }
         try require(try await space.usage().devices, is: 4, "devices of the space")
-        // Devices that are new in one commit count together.
+        // Devices new in one commit count together.
         try await space.prune()
         let slice = PruneSlice(bufferedBefore: 0, devicesBefore: SpaceUnderTest.now, rows: 50)
         _ = try await space.store.prune(slice, of: space.space.id)

@@ -1,7 +1,7 @@
 import FerryProtocol
 import FerrySyncServer
 
-/// A new schema's demands on the records that exist already.
+/// A new schema's demands on the existing records.
 extension StoreContract {
   static let schemaFits = [
     StoreContract(
@@ -99,7 +99,7 @@ extension StoreContract {
         try require(kept.violations.map(\.record), is: ["b"], "the second of them")
         let type = #"{"tables":{"tasks":{"columns":{"size":{"type":"integer"}}}}}"#
         _ = try await space.apply(type, keepsRecords: true).get()
-        // Rules that are in force are not asked of these records again.
+        // Rules in force are not checked on these records again.
         let beside = """
           {"tables":{"tasks":{"columns":{"note":{"type":"text"},"size":{"type":"integer"}}}}}
           """
@@ -121,7 +121,7 @@ private func identifier(_ number: Int) -> String {
   "r" + String(repeating: "0", count: 4 - "\(number)".count) + "\(number)"
 }
 
-/// Gives each record the values that the schema requires.
+/// Gives each record the values required by the schema.
 private func repair(_ space: SpaceUnderTest, _ author: inout Author) async throws {
   author.base = try await space.head()
   for start in stride(from: 0, to: 1_200, by: 600) {

@@ -2,7 +2,7 @@ import FerryProtocol
 import FerrySyncServer
 
 extension StoreContract {
-  /// Small limits, so that values of the largest size are made quickly.
+  /// Small limits, for quickly made values of the largest size.
   private static let small: Limits = {
     var limits = Limits.standard
     limits.recordStateBytes = 64 << 10

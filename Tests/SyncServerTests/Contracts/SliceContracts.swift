@@ -13,7 +13,7 @@ extension StoreContract {
   private static let room = IngestRoom(bytes: 130_000, allowsSlices: true)
   private static let text = Value.text(String(repeating: "x", count: 40_000))
 
-  /// Sends a packet in slices. Before that, it is sent with too little memory, which changes nothing.
+  /// Sends a packet in slices. Before, sends it with too little memory: this changes nothing.
   private static func send(
     _ packet: Packet, to space: SpaceUnderTest
   ) async throws -> IngestResult {
@@ -45,7 +45,7 @@ extension StoreContract {
       try await under.withSpace(limits: small) { space in
         var (author, other) = (Author(1), Author(2))
         try await fill(wide, &author, of: space)
-        // Each record twice, so that it leaves the memory and comes back; and one that is new.
+        // Each record twice, to leave the memory and come back; and a new one.
         other.base = 12
         let packet = other.packet(
           wide.map { other.update($0, ["x": 1]) } + [other.insert("new", ["x": 1])]

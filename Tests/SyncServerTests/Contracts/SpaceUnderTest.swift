@@ -1,7 +1,7 @@
 import FerryProtocol
 import FerrySyncServer
 
-/// One space of a store, with the calls that contracts make again and again.
+/// One space of a store, with the calls repeated in contracts.
 struct SpaceUnderTest: Sendable {
   let store: any SyncStore
   let space: SpaceSummary
@@ -72,7 +72,7 @@ struct SpaceUnderTest: Sendable {
     return (head, changes)
   }
 
-  /// Reads everything that is there, as a new device does.
+  /// Reads everything there is, like a new device.
   func everything() async throws -> Reader {
     var reader = Reader()
     try await reader.pull(from: self)
@@ -93,11 +93,11 @@ struct SpaceUnderTest: Sendable {
 /// A device that only reads pages, as a client does.
 struct Reader: Sendable {
   private(set) var cursor: Cursor?
-  /// The records that exist.
+  /// The existing records.
   private(set) var records: [RecordKey: [Name: Value]] = [:]
   /// Changes received, in order.
   private(set) var changes: [Change] = []
-  /// The last operation of this device that the server had applied, by the last page.
+  /// The last operation of this device applied by the server, by the last page.
   private(set) var appliedTail: OperationID?
 
   /// Reads one page; returns whether there is more. `isAtomic` devices show nothing until then, but

@@ -30,7 +30,7 @@ package struct StoreContract: Sendable, CustomStringConvertible {
   package static var ofBundles: [StoreContract] { bundles }
 }
 
-/// A store that is empty at first and can be opened several times over the same data.
+/// A store, empty at first, that can be opened several times over the same data.
 package struct StoreUnderTest: Sendable {
   private let opening: @Sendable (Limits, Quotas) async throws -> any SyncStore
   /// Whether several instances may write at the same time.
@@ -66,7 +66,7 @@ package struct StoreUnderTest: Sendable {
 }
 
 extension SpaceName {
-  /// The space that the contracts use.
+  /// The space of the contracts.
   static let test = name("contract")
 
   static func name(_ text: String) -> SpaceName {

@@ -117,8 +117,8 @@ extension SpaceUnderTest {
     try unwrap(try await page(after: nil).head.cursor.anchor, "no anchor")
   }
 
-  /// Checks the response to a cursor whose place was pruned. A packet is accepted unless its
-  /// history is known to be another one.
+  /// Checks the response to a cursor at a pruned place. A packet is accepted unless its history is
+  /// known to be another one.
   fileprivate func expect(_ anchor: Cursor.Anchor, _ code: ProblemCode) async throws {
     let cursor = Cursor(epoch: space.epoch, applied: anchor.head, anchor: anchor)
     let problem = await problem { _ = try await page(after: cursor) }

@@ -140,13 +140,13 @@ private func take(
   try require(receipt.status, is: .applied, "record \(record)")
 }
 
-/// Inserts a record that must be rejected; the author continues from its earlier state.
+/// Inserts a record that must be rejected; the author continues from the earlier state.
 private func refuse(
   _ author: inout Author, _ record: String, _ columns: [Name: Value], holder: Name,
   in space: SpaceUnderTest
 ) async throws {
   var attempt = author
-  // Ids that the author uses later are not these.
+  // The author's later ids are not these.
   attempt.wall += 1
   let operation = attempt.insert(record, columns)
   let problem = try await space.send(attempt.packet([operation])).problem

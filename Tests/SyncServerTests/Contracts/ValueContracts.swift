@@ -120,8 +120,7 @@ extension StoreContract {
       let steps = [0, -2, -60, -1_440, 525_600, -5].map { $0 * minute }
       for (round, step) in steps.enumerated() {
         var author = Author(UInt64(round + 1))
-        // Devices correct their clocks by the node's, and run ahead of each time that they have
-        // seen.
+        // Devices correct their clocks by the node's, and run ahead of each time they have seen.
         author.wall += step
         author.clock.observe(seen)
         author.base = try await nodes[0].head()

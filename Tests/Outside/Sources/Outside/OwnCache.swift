@@ -1,7 +1,7 @@
 import Ferry
 import Synchronization
 
-/// Keeps each answer without end, and counts its own.
+/// Keeps each answer without end, and counts returned ones.
 final class OwnCache: EntryCache {
   private struct State {
     var kept: [String: NetworkResponse] = [:]
@@ -10,7 +10,7 @@ final class OwnCache: EntryCache {
 
   private let state = Mutex(State())
 
-  /// The number of answers that it has returned.
+  /// The number of answers returned by this cache.
   var hits: Int { state.withLock { $0.hits } }
 
   private static func key(_ request: CacheableRequest) -> String {
@@ -57,7 +57,7 @@ final class OwnCache: EntryCache {
   }
 }
 
-/// One image that is always here.
+/// One image, always here.
 struct OwnContent: PinnedContent {
   static let url = "https://example.org/logo.png"
 

@@ -2,7 +2,7 @@ import Ferry
 import Foundation
 import Synchronization
 
-/// Fetches each file by one request, through the function that the replica lends.
+/// Fetches each file by one request, through the function lent by the replica.
 final class OwnDownloader: Downloader {
   private let open: DownloadOpening
   private let counter = Mutex(0)
