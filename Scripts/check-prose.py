@@ -34,7 +34,7 @@ GLOSSARY = Budget(that=12, its=3)
 # Pages for contributors.
 OTHER_PAGES = Budget(that=12, its=5)
 # A specification names its subjects, and speaks to nobody. The budget keeps it as it is.
-SPECIFICATION = Budget(that=4, its=3)
+SPECIFICATION = Budget(that=5, its=3)
 # One sentence decides about the rates of a shorter page.
 MIN_PAGE_WORDS = 100
 
