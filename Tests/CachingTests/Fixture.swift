@@ -21,7 +21,7 @@ func date(_ seconds: Int = 0) -> String {
     + "\(parts.tm_year + 1900) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
 }
 
-/// A clock that stands still until a test moves it.
+/// A clock moved only by a test.
 final class HandClock: Sendable {
   private let state: Mutex<Int64>
 

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Progress", .hangLimit)
 struct ProgressBarTests {
-  /// A clock that stands still until a test moves it.
+  /// A clock moved only by a test.
   private final class HandClock: Sendable {
     private let instant = Mutex(ContinuousClock.now)
     var now: ContinuousClock.Instant { instant.withLock { $0 } }

@@ -58,7 +58,7 @@ final class ReplicaFixture {
   }
 }
 
-/// A clock that stands still until a test moves it.
+/// A clock moved only by a test.
 final class TestClock {
   var now: Int64 = 1_800_000_000_000
   private var state: UInt64 = 42

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// A clock that stands still until a test moves it.
+/// A clock moved only by a test.
 final class ServiceClockDouble: Sendable {
   private let time = Mutex(Duration.seconds(1_000))
   private let later = Mutex(Int64(0))

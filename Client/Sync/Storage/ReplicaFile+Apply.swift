@@ -134,7 +134,7 @@ extension ReplicaFile {
       try abandonExchange(after: error)
       return nil
     }
-    // The list is applied; what is left is dropped by the next one at the latest.
+    // The list is applied; the next list drops remaining copies at the latest.
     try? endFilling()
     return applied
   }

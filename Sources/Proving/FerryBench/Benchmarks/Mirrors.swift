@@ -138,7 +138,7 @@ private final class MirrorStage {
 
   // MARK: To PostgreSQL
 
-  /// Sends rows to the space while the mirror stands still. Returns the seconds from the restart
+  /// Sends rows to the space while the mirror is paused. Returns the seconds from the restart
   /// until they are visible in the table.
   func applyRows(_ count: Int) async throws -> Double {
     let rows = rows(count)
@@ -176,7 +176,7 @@ private final class MirrorStage {
     return watch.seconds
   }
 
-  /// Writes rows on a device and sends them to the space while the mirror stands still. Returns
+  /// Writes rows on a device and sends them to the space while the mirror is paused. Returns
   /// seconds.
   func send(_ count: Int) async throws -> Double {
     // The mirror's rows are no part of the measurement.
