@@ -1,5 +1,4 @@
 import CFerryCurl
-import FerryPlatform
 
 /// The reason why TLS failed, as far as the user can act on it.
 enum HandshakeFault: Equatable {
@@ -72,16 +71,20 @@ enum HandshakeFault: Equatable {
   /// of the error number (err.h, sslerr.h): a wrong version, a too long packet, or, since OpenSSL
   /// 3.2, a failure of the record layer.
   static func isWithoutTLS(_ text: String) -> Bool {
-    guard let match = text.firstMatch(of: /error:([0-9A-Fa-f]{8})/),
-      let number = UInt32(match.output.1, radix: 16)
-    else { return false }
-    return [267, 198, 313].contains(number & 0x7F_FFFF)
+    reason(in: text).map { [267, 198, 313].contains($0) } ?? false
   }
 
   /// Returns true if the connection broke during the handshake: nothing is known of the server. The
   /// network may be the reason, and another attempt may succeed. A failure of TLS itself has one of
   /// OpenSSL's error numbers.
   static func isBreak(_ text: String) -> Bool {
-    !text.has("error:") || text.has("unexpected eof")
+    let unexpectedEnd: UInt32 = 294
+    return reason(in: text).map { $0 == unexpectedEnd } ?? true
+  }
+
+  /// Returns the reason in the first error number of OpenSSL; `nil` for a text without one.
+  private static func reason(in text: String) -> UInt32? {
+    text.firstMatch(of: /error:([0-9A-Fa-f]{8})/).flatMap { UInt32($0.output.1, radix: 16) }
+      .map { $0 & 0x7F_FFFF }
   }
 }

@@ -1,4 +1,3 @@
-import FerryPlatform
 import FerrySQLite
 
 /// SQLite rejected a statement.
@@ -29,12 +28,7 @@ public struct DatabaseError: Error, LockReporting, Sendable, Equatable, CustomSt
 
   /// Returns a message that also names the reason and a way that works; `nil` if SQLite's is enough.
   private static func hint(for message: String) -> String? {
-    // Triggers of a tracked table call functions found only on a replica's connection.
-    if message.begins(with: "no such function: ferry_") {
-      return
-        "this file is a replica, and the table is tracked: the write would not be recorded. Open "
-        + "the file with Replica.open to write to this table"
-    }
+    // No code: SQLite has one for all errors of statements, and never translates a text.
     guard message == "too many levels of trigger recursion" else { return nil }
     return message
       + ": a trigger fires itself without end, or more than 1,000 rows in a chain go with each other. In "
@@ -48,6 +42,17 @@ public struct DatabaseError: Error, LockReporting, Sendable, Equatable, CustomSt
   /// True if a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
   /// reference.
   public var isConstraint: Bool { code & 0xFF == SQLiteError.constraintCode }
+
+  /// The code of a write that a replica refuses to record, and of one over the limits of a
+  /// transaction: extended codes of SQLITE_ERROR without a meaning in SQLite.
+  package static let refusedCode: Int32 = 1 | 0xFD << 8
+  package static let tooManyWritesCode: Int32 = 1 | 0xFE << 8
+
+  /// True if a replica refused to record the write.
+  package var isRefusedWrite: Bool { code == Self.refusedCode || isTooManyWrites }
+
+  /// True if a transaction of a replica cannot hold so many writes.
+  package var isTooManyWrites: Bool { code == Self.tooManyWritesCode }
 
   /// True if another program locks the file for longer than a statement waits.
   package var isBusy: Bool { SQLiteError(code: code, message: message).isBusy }

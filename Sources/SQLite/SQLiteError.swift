@@ -29,6 +29,9 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// values.
   package var isUnique: Bool { code == SQLITE_CONSTRAINT | 8 << 8 }
 
+  /// True if a NOT NULL column has no value (SQLITE_CONSTRAINT_NOTNULL).
+  package var isNotNull: Bool { code == SQLITE_CONSTRAINT | 5 << 8 }
+
   /// Another row has the key (SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID).
   package var isPrimaryKey: Bool {
     code == SQLITE_CONSTRAINT | 6 << 8 || code == SQLITE_CONSTRAINT | 10 << 8

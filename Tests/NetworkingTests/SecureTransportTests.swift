@@ -112,6 +112,10 @@ struct SecureTransportTests {
     #expect(HandshakeFault.isWithoutTLS("error:0A0000C6:SSL routines::packet length too long"))
     #expect(!HandshakeFault.isWithoutTLS("error:0A000086:SSL routines::certificate verify failed"))
     #expect(!HandshakeFault.isWithoutTLS("SSL_ERROR_SYSCALL"))
+    // In any language.
+    #expect(HandshakeFault.isBreak("error:0A000126:Bibliothek::unerwartetes Ende"))
+    #expect(HandshakeFault.isBreak("Connection reset by peer"))
+    #expect(!HandshakeFault.isBreak("error:0A000086:SSL routines::no unexpected eof"))
   }
 
   @Test("a redirect to plain http is refused before anything is sent")

@@ -87,6 +87,17 @@ struct CaptureTests {
     #expect(pending[1].group != pending[2].group)
   }
 
+  @Test("each function of a replica's triggers fails on the connection of another database")
+  func guardedFunctions() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let names = try replica.rows(
+      """
+      SELECT DISTINCT name FROM pragma_function_list
+      WHERE name LIKE 'ferry\\_%' ESCAPE '\\' AND name <> 'ferry_changes'
+      """)
+    #expect(Set(names) == Set(ReplicaGuard.functions.map { [.text($0)] }))
+  }
+
   @Test("a connection without the library cannot write a tracked table unrecorded")
   func foreignConnection() throws {
     let replica = try ReplicaFixture.withTasks()

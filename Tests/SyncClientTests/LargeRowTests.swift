@@ -200,6 +200,7 @@ struct LargeRowTests {
     let error = #expect(throws: DatabaseError.self) {
       try replica.run(insert("b", limits.operationsPerTransaction + 1))
     }
+    #expect(error?.isTooManyWrites == true)
     #expect(error?.description.contains("400 records") == true)
     #expect(error?.description.contains("ferry batch") == false, "a batch inserts nothing")
     // The usual limits let the number be reached before the bytes.
@@ -223,6 +224,7 @@ struct LargeRowTests {
     }
     let error = #expect(throws: DatabaseError.self) { try replica.run(statement) }
     let message = try #require(error?.description)
+    #expect(error?.code == DatabaseError.tooManyWritesCode)
     #expect(message.contains("the transaction writes more than"))
     #expect(message.contains("`ferry batch`") && message.contains("smaller transactions"))
   }

@@ -48,7 +48,8 @@ struct ReplicaRecordTests {
     await #expect {
       _ = try await add(Job(id: "b", title: "two"), to: local)
     } throws: { error in
-      "\(error)".contains("this file is a replica") && "\(error)".contains("Replica.open")
+      (error as? DatabaseError)?.isRefusedWrite == true
+        && "\(error)".contains("this file is a replica") && "\(error)".contains("Replica.open")
     }
     for statement in ["UPDATE jobs SET done = 1", "DELETE FROM jobs"] {
       await #expect(throws: DatabaseError.self) {

@@ -77,7 +77,7 @@ struct ServiceEventsTests {
     let listener = ListenerDouble()
     try await listen(listener)
     #expect(listener.received == [Self.event(0)])
-    let feed = Task { await hub.forward(store.headMoves(), of: store) }
+    let feed = Task { await hub.forward(store.headMoves()) }
     store.move("notes", to: 3)
     await listener.wait(for: 2)
     store.move("other", to: 9)
@@ -192,7 +192,7 @@ struct ServiceEventsTests {
     let listener = ListenerDouble()
     store.move("notes", to: 9, tells: false)
     try await listen(listener)
-    let feed = Task { await hub.forward(store.headMoves(), of: store) }
+    let feed = Task { await hub.forward(store.headMoves()) }
     store.move("notes", to: 2)
     await listener.wait(for: 2)
     #expect(listener.received == [9, 2].map(Self.event))

@@ -182,6 +182,7 @@ private final class Writer: @unchecked Sendable {
       throw DatabaseError("\(path): the file cannot have a write-ahead log; use a file on a disk")
     }
     try connection.execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;")
+    try ReplicaGuard.install(on: connection)
     connection.guardUserStatements()
     reporter = ChangeReporter(connection)
     self.connection = connection

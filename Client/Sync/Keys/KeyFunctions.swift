@@ -117,7 +117,7 @@ enum KeyFunctions {
       do {
         try body(arguments, answer)
       } catch let refusal as CaptureRefusal {
-        answer.fail(refusal.message)
+        answer.fail(refusal)
       } catch let error as SQLiteError {
         answer.fail(error)
       } catch {

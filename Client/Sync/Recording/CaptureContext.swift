@@ -1,3 +1,4 @@
+import FerryPersistence
 import FerryPlatform
 import FerryProtocol
 import FerrySQLite
@@ -187,7 +188,7 @@ final class CaptureContext {
     guard group.operations <= limits.operationsPerTransaction else {
       return CaptureRefusal(
         "ferry: the transaction writes more than \(limits.operationsPerTransaction.grouped) records; "
-          + remedy(table))
+          + remedy(table), code: DatabaseError.tooManyWritesCode)
     }
     return group.bytes > limits.transactionBytes ? tooManyBytes(remedy(table)) : nil
   }
@@ -217,7 +218,8 @@ final class CaptureContext {
   private func tooManyBytes(_ remedy: String) -> CaptureRefusal {
     CaptureRefusal(
       "ferry: the transaction writes more than \(limits.transactionBytes >> 20) MiB, counting "
-        + "\(Self.operationBytes) bytes a record beside its values; \(remedy)")
+        + "\(Self.operationBytes) bytes a record beside its values; \(remedy)",
+      code: DatabaseError.tooManyWritesCode)
   }
 
   /// Returns the next step after a transaction over the size limit. A batch replaces updates and
@@ -259,5 +261,15 @@ final class CaptureContext {
 /// The reason why an operation cannot be recorded; fails the user's statement.
 struct CaptureRefusal: Error {
   let message: String
-  init(_ message: String) { self.message = message }
+  let code: Int32
+
+  init(_ message: String, code: Int32 = DatabaseError.refusedCode) {
+    (self.message, self.code) = (message, code)
+  }
+}
+
+extension SQLiteAnswer {
+  func fail(_ refusal: CaptureRefusal) {
+    fail(SQLiteError(code: refusal.code, message: refusal.message))
+  }
 }

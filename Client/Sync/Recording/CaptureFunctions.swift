@@ -53,11 +53,11 @@ extension CaptureContext {
       [unowned self] _, answer in
       do {
         _ = try currentGroup(start: recorder.readStart)
-        if let refusal = admit(operations: 1, bytes: 0) { return answer.fail(refusal.message) }
+        if let refusal = admit(operations: 1, bytes: 0) { return answer.fail(refusal) }
         let id = nextOperation().value
         withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { answer.set(blob: $0) }
       } catch let refusal as CaptureRefusal {
-        answer.fail(refusal.message)
+        answer.fail(refusal)
       } catch {
         answer.fail("ferry: \(error)")
       }
@@ -88,7 +88,7 @@ extension CaptureContext {
         kind, table: arguments.textBytes(1), record: arguments.textBytes(2),
         isExisting: isExisting)
     } catch let refusal as CaptureRefusal {
-      answer.fail(refusal.message)
+      answer.fail(refusal)
     } catch let error as SQLiteError {
       answer.fail(error)
     } catch {

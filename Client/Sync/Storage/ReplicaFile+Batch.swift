@@ -179,7 +179,7 @@ extension ReplicaFile {
       VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, '', 'batch', ?)
       """, table, SQLiteText(json.bytes))
     if let refusal = capture.addBytes(json.count) {
-      throw ReplicaError.database(refusal.message, code: 1)
+      throw ReplicaError.database(refusal.message, code: refusal.code)
     }
     return try connection.first("SELECT max(seq) FROM ferry_operations") { $0.int64(0) } ?? 0
   }

@@ -53,6 +53,7 @@ enum SessionFailure {
   /// Returns the kind of an error by the text: Foundation for Linux has one code for most of curl's
   /// errors, and curl's text.
   static func kind(text: String) -> TransportError.Kind {
+    // No code: see above. curl has no translations.
     let text = text.lowercasedASCII
     func contains(_ words: String...) -> Bool { words.contains { text.contains($0) } }
     if contains("ssl", "tls", "certificate") { return .secureConnectionFailed }

@@ -114,20 +114,6 @@ package struct HeadMove: Sendable, Equatable {
   }
 }
 
-/// The source of head moves.
-package protocol HeadFeed: Sendable {
-  /// Returns the moves of heads, by any process of this store, of the watched spaces. Moves of
-  /// other spaces may come, too. After a lost connection the current heads come again.
-  func headMoves() -> AsyncStream<HeadMove>
-
-  /// Adds a watcher of a space: moves of the space come from now on. A head read after the call is
-  /// the present one or is followed by a move.
-  func watchHead(of space: Int64)
-
-  /// Removes a watcher.
-  func unwatchHead(of space: Int64)
-}
-
 /// Notifications between the nodes of a store.
 package struct NodeNotifications: Sendable, Equatable {
   /// Notifications received by this process since the start, its own included.
@@ -177,8 +163,19 @@ package enum StoreError: Error, Sendable, Equatable {
 /// is no memory for it.
 package protocol SyncStore:
   RetentionStore, PublishedMissionStore, BundleReportStore, AccessStore, DeviceNameStore,
-  InspectionStore, HeadFeed
+  InspectionStore
 {
+  /// Returns the moves of heads, by any process of this store, of the watched spaces. Moves of
+  /// other spaces may come, too. After a lost connection the current heads come again.
+  func headMoves() -> AsyncStream<HeadMove>
+
+  /// Adds a watcher of a space: moves of the space come from now on. A head read after the call is
+  /// the present one or is followed by a move.
+  func watchHead(of space: Int64)
+
+  /// Removes a watcher.
+  func unwatchHead(of space: Int64)
+
   /// Makes the space if it is not there. Returns it in both cases.
   func createSpace(
     _ name: SpaceName, by mark: AuditMark?

@@ -15,22 +15,22 @@ package final class HeadHub: Sendable {
   /// Held while bytes are handed out, so each listener gets events in order. `state` is never held
   /// then: a server's thread takes it to report a closed stream.
   private let sending = Mutex(())
-  private let feed: any HeadFeed
+  private let store: any SyncStore
   private let turn: Duration
   private let sleep: @Sendable (Duration) async throws -> Void
   private let executor: (any TaskExecutor)?
 
   /// - Parameters:
-  ///   - feed: Brings the moves. The hub watches the spaces with listeners.
+  ///   - store: Reports the moves. The hub watches the spaces with listeners.
   ///   - turn: The time between two events of one space, at least; more with many listeners.
   ///   - sleep: Waits; throws on a stop.
   ///   - executor: Runs the timer; `nil` for the shared pool.
   package init(
-    _ feed: any HeadFeed, turn: Duration = .milliseconds(10),
+    _ store: any SyncStore, turn: Duration = .milliseconds(10),
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
     executor: (any TaskExecutor)? = nil
   ) {
-    self.feed = feed
+    self.store = store
     self.turn = turn
     self.sleep = sleep
     self.executor = executor
@@ -52,7 +52,7 @@ package final class HeadHub: Sendable {
       return (state.board.add(listener, to: space), isFirst)
     }
     guard let number = place?.number else { return listener.finish() }
-    if place?.isFirst == true { feed.watchHead(of: space.id) }
+    if place?.isFirst == true { store.watchHead(of: space.id) }
     listener.onClose { [weak self] in self?.remove(number, from: space.id) }
     let current: SpaceSummary
     do {
@@ -72,11 +72,11 @@ package final class HeadHub: Sendable {
 
   private func remove(_ number: Int, from space: Int64) {
     // Watchers are counted, so a new listener meanwhile continues the watch of the space.
-    if state.withLock({ $0.board.remove(number, from: space) }) { feed.unwatchHead(of: space) }
+    if state.withLock({ $0.board.remove(number, from: space) }) { store.unwatchHead(of: space) }
   }
 
   /// Passes on moves of the store's heads until they end.
-  package func forward(_ moves: AsyncStream<HeadMove>, of store: any SyncStore) async {
+  package func forward(_ moves: AsyncStream<HeadMove>) async {
     for await move in moves {
       guard let suspect = act({ $0.move(move) }) else { continue }
       // After a failure of the store, the heads come again when it is back.

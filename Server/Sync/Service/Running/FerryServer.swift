@@ -103,7 +103,7 @@ package final class FerryServer: Sendable {
     port = http.port
     service.observe { [weak http] in http?.load ?? HTTPServer.Load() }
     background = [
-      Task { await hub.forward(moves, of: store) },
+      Task { await hub.forward(moves) },
       Task {
         await hub.sendHeartbeats(every: configuration.heartbeat) { await service.checkStreams() }
       },

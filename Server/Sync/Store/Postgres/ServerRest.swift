@@ -57,6 +57,7 @@ struct ServerRest {
       let state = error.sqlState ?? ""
       if ["08", "57P"].contains(where: { state.begins(with: $0) }) { return .passOn }
       guard ["42", "53"].contains(where: { state.begins(with: $0) }) else { return .none }
+      // No code: Citus passes on the state of the other server, and has no translations.
       return error.context?.has("while executing command on ") == true ? .passOn : .rest
     }
   }

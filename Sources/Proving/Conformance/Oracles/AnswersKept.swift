@@ -49,10 +49,12 @@ package struct AnswersKept: Oracle {
   }
 
   /// Judges a failed answer. A missing parent, or a value of another record, may be a reason.
+  ///
+  /// - Parameter lacksValue: True if a NOT NULL column had no value.
   package static func judge(
-    device: String, _ answer: Answer, failure: String
+    device: String, _ answer: Answer, failure: String, lacksValue: Bool
   ) -> [Violation] {
-    guard failure.contains("NOT NULL constraint") else { return [] }
+    guard lacksValue else { return [] }
     return [Violation(oracle: name, "\(device) cannot answer for \(answer.place): \(failure)")]
   }
 

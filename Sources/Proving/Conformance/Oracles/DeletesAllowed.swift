@@ -7,9 +7,13 @@ package enum DeletesAllowed {
 
   /// - Parameters:
   ///   - statement: The failed statement of the user.
-  ///   - reason: The error's text. Failures of the disk are not judged.
-  package static func judge(device: String, statement: String, reason: String) -> [Violation] {
-    guard statement.hasPrefix("DELETE"), reason.contains("ferry: ") else { return [] }
+  ///   - reason: The error's text.
+  ///   - isRefused: True if the replica refused to record the write. Failures of the disk are not
+  ///     judged.
+  package static func judge(
+    device: String, statement: String, reason: String, isRefused: Bool
+  ) -> [Violation] {
+    guard statement.hasPrefix("DELETE"), isRefused else { return [] }
     return [Violation(oracle: name, "\(device) is refused \(statement): \(reason)")]
   }
 }

@@ -1,6 +1,7 @@
 import FerryConformance
 import FerryPersistence
 import FerryProtocol
+import FerrySQLite
 import FerrySyncClient
 
 /// Users who answer conflicts and undo their writes.
@@ -33,11 +34,19 @@ extension DeviceProcess {
       try database.resolve(chosen.number, answer, ofLedger: ledger)
     } catch {
       setting.report(
-        device, AnswersKept.judge(device: device.name, evidence, failure: "\(error)"))
+        device,
+        AnswersKept.judge(
+          device: device.name, evidence, failure: "\(error)", lacksValue: Self.lacksValue(error)))
       throw error
     }
     evidence.after = try row(chosen.key, database)
     setting.report(device, AnswersKept.judge(device: device.name, evidence))
+  }
+
+  /// Returns `true` if a NOT NULL column had no value.
+  private static func lacksValue(_ error: any Error) -> Bool {
+    guard case .database(let message, let code) = ReplicaError(error) else { return false }
+    return SQLiteError(code: code, message: message).isNotNull
   }
 
   /// Returns `true` if the deciding operation is a write of the losing device.

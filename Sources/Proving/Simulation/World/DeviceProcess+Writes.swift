@@ -76,7 +76,9 @@ extension DeviceProcess {
         } catch {
           setting.report(
             device,
-            DeletesAllowed.judge(device: device.name, statement: statement, reason: "\(error)"))
+            DeletesAllowed.judge(
+              device: device.name, statement: statement, reason: "\(error)",
+              isRefused: (error as? DatabaseError)?.isRefusedWrite == true))
           throw error
         }
       }

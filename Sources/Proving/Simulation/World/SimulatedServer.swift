@@ -101,7 +101,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     process = Process(
       services: services, store: store, hub: hub,
       background: [
-        scheduler.task { await hub.forward(moves, of: store) },
+        scheduler.task { await hub.forward(moves) },
         scheduler.task { await hub.sendHeartbeats(every: .seconds(15)) },
         scheduler.task { [self] in
           await pruner.run { run in if starts == generation { logRun(run) } }
