@@ -24,7 +24,7 @@ final class BackupBucket: BackupPlace {
 
   deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-  func isEmpty() async throws -> Bool { try await files.isEmpty() }
+  func claim() async throws -> Bool { try await files.isEmpty() }
 
   func draft(of part: String) -> String { folder + "/" + part }
 
@@ -57,8 +57,7 @@ final class BackupBucket: BackupPlace {
   func file(of part: String, _ known: BackupManifest.Part) async throws -> String {
     let path = draft(of: part)
     try? FileManager.default.removeItem(atPath: path)
-    try BackupFile.write(Data(), to: path)
-    let file = try FileHandle(forWritingTo: URL(filePath: path))
+    let file = try BackupFile.create(path)
     let found = try await read(part, known.size) { try file.write(contentsOf: $0) }
     try file.close()
     guard found == known else { throw BlobError.changed(path: "\(name) \(part)") }

@@ -28,13 +28,13 @@ struct BackupMaker {
 
   /// - Parameter progress: gets the bytes done so far.
   func run(createdAt: String, progress: (Int64) -> Void) async throws -> BackupManifest {
-    guard try await place.isEmpty() else {
+    guard try await place.claim() else {
       throw BackupError(
         what: "\(place.name) is not empty", why: "a backup has a place of its own",
         next: "name another place, or empty this one")
     }
     let kind: BackupManifest.Store = if case .embedded = store { .embedded } else { .postgres }
-    let copy = try place.draft(of: kind.fileName)
+    let copy = place.draft(of: kind.fileName)
     // SQLite and pg_dump would create the file for all users; both fill an empty one.
     try BackupFile.write(Data(), to: copy)
     switch store {
@@ -60,7 +60,7 @@ struct BackupMaker {
       FileManager.default.fileExists(atPath: key)
     else { return nil }
     let bytes = try Data(contentsOf: URL(filePath: key))
-    try BackupFile.write(bytes, to: try place.draft(of: BackupManifest.keyName))
+    try BackupFile.write(bytes, to: place.draft(of: BackupManifest.keyName))
     return try await place.copy(BackupManifest.keyName)
   }
 

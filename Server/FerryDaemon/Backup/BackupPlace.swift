@@ -8,11 +8,11 @@ protocol BackupPlace: Sendable {
   /// The name in messages.
   var name: String { get }
 
-  /// Returns `true` if it has nothing yet.
-  func isEmpty() async throws -> Bool
+  /// Closes the place to other users. Returns `true` if it has nothing yet.
+  func claim() async throws -> Bool
 
   /// Returns the path at which a part is written before ``copy(_:)``.
-  func draft(of part: String) throws -> String
+  func draft(of part: String) -> String
 
   /// Stores a part with a complete draft, for this user alone.
   func copy(_ part: String) async throws -> BackupManifest.Part
@@ -39,17 +39,26 @@ struct BackupFolder: BackupPlace {
 
   private func path(_ part: String) -> String { name + "/" + part }
 
-  func isEmpty() -> Bool {
-    ((try? FileManager.default.contentsOfDirectory(atPath: name)) ?? []).isEmpty
+  /// The parts have the hashes of tokens. Another user with the right to write to the folder could
+  /// lead a part to any other place, by a symbolic link with its name. So the folder is closed to
+  /// others first, and has to be empty then.
+  func claim() throws -> Bool {
+    if try !BackupFile.exists(name) {
+      try FileManager.default.createDirectory(
+        atPath: name, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+    let folder = try BackupFile.openOwnFolder(name)
+    defer { close(folder) }
+    guard try isEmpty() else { return false }
+    guard fchmod(folder, 0o700) == 0 else { throw BlobError(name, code: errno) }
+    return try isEmpty()
   }
 
-  func draft(of part: String) throws -> String {
-    try FileManager.default.createDirectory(
-      atPath: name, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    // The folder may be an existing one, and the parts have the hashes of tokens.
-    guard chmod(name, 0o700) == 0 else { throw BlobError(name, code: errno) }
-    return path(part)
+  private func isEmpty() throws -> Bool {
+    try FileManager.default.contentsOfDirectory(atPath: name).isEmpty
   }
+
+  func draft(of part: String) -> String { path(part) }
 
   func copy(_ part: String) throws -> BackupManifest.Part {
     try BackupFile.sync(path(part))
@@ -89,11 +98,17 @@ struct BackupFolder: BackupPlace {
 /// Another user may have written the folder of a backup. So no part of it is read through a
 /// symbolic link, which could lead to any file of this machine.
 enum BackupFile {
+  /// Creates a file for this user alone.
+  static func create(_ path: String) throws -> FileHandle {
+    let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+    let descriptor = Foundation.open(path, flags, 0o600)
+    guard descriptor >= 0 else { throw BlobError(path, code: errno) }
+    return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+  }
+
   /// Writes a file for this user alone, and waits until it is on the disk.
   static func write(_ bytes: Data, to path: String) throws {
-    let descriptor = Foundation.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw BlobError(path, code: errno) }
-    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    let file = try create(path)
     try file.write(contentsOf: bytes)
     try file.synchronize()
   }
@@ -112,8 +127,7 @@ enum BackupFile {
 
   /// Copies a part for this user alone, and returns the hash of the copy.
   static func copy(_ path: String, to target: String) throws -> BackupManifest.Part {
-    try write(Data(), to: target)
-    let copy = try FileHandle(forWritingTo: URL(filePath: target))
+    let copy = try create(target)
     let part = try part(try open(path)) { try copy.write(contentsOf: $0) }
     try copy.synchronize()
     return part
@@ -158,6 +172,34 @@ enum BackupFile {
     guard fstat(descriptor, &status) == 0 else { throw BlobError(path, code: errno) }
     guard status.st_mode & S_IFMT == S_IFREG else { throw BlobError.notAFile(path: path) }
     return file
+  }
+
+  /// Opens a folder of this user for a new backup. Close the descriptor.
+  ///
+  /// - Throws: ``BackupError`` for a symbolic link, and for the folder of another user, because its
+  ///   owner can read and replace each file.
+  static func openOwnFolder(_ path: String) throws -> Int32 {
+    let descriptor = Foundation.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      let code = errno
+      var status = stat()
+      if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK {
+        throw unfit(path, "it is a symbolic link, which can lead to another place later")
+      }
+      throw BlobError(path, code: code)
+    }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_uid == geteuid() else {
+      close(descriptor)
+      throw unfit(path, "it belongs to another user, and a backup has the hashes of all tokens")
+    }
+    return descriptor
+  }
+
+  private static func unfit(_ path: String, _ why: String) -> BackupError {
+    BackupError(
+      what: "\(path) cannot have a backup", why: why,
+      next: "name a folder of your own, or one that does not exist yet")
   }
 
   /// Throws if anything in a folder is neither a folder nor a regular file.
