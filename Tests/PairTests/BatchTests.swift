@@ -97,6 +97,39 @@ struct BatchTests {
     #expect(try await pair.two.count("tasks") == 2)
   }
 
+  /// A rule of the space, and a value that no batch may set by it.
+  private static let rules = [
+    (#"{"tables":{"tasks":{"columns":{"note":{"required":true}}}}}"#, "note=null"),
+    (#"{"tables":{"tasks":{"unique":[["note"]]}}}"#, "note='x'"),
+  ]
+
+  @Test(
+    "a refused batch has no effect on its author's rows, also after a retry", arguments: Self.rules)
+  func refused(_ rule: String, _ assignment: String) async throws {
+    let pair = try await pair()
+    try await pair.one.write("INSERT INTO tasks VALUES ('a', '1', 0, 'x'), ('b', '1', 0, 'y')")
+    for device in [pair.one, pair.two] { try await device.exchange() }
+    try await Device.joined(pair.server.url).open().applySchema(try SpaceSchema(json: rule))
+    try await pair.one.ferry("batch", "tasks", "--where", "done = 0", "--set", assignment)
+    try await pair.one.write("INSERT INTO tasks VALUES ('c', '2', 1, 'z')")
+    #expect(try await pair.one.exchange(exits: 4).quarantined == 1)
+    try await pair.two.exchange()
+    let expected: [[Value]] = [["a", "1", 0, "x"], ["b", "1", 0, "y"], ["c", "2", 1, "z"]]
+    for device in [pair.one, pair.two] { #expect(try await device.rows(Self.all) == expected) }
+    let verified = try await pair.one.ferry("verify")
+    #expect(!verified.output.contains("skipped") && !verified.error.contains("skipped"))
+    let named = try await pair.one.ferry("sync", exits: 4)
+    #expect(named.error.contains("entry 1: table tasks, batch set where done = 0: "))
+    #expect(
+      try await pair.one.ferry("quarantine", "list").output.contains("set where done = 0"))
+    let retried = try await pair.one.ferry("quarantine", "retry", "1")
+    #expect(retried.output.contains("the next sync sends it: table tasks, batch set where done = 0"))
+    try await pair.one.exchange(exits: 4)
+    #expect(try await pair.one.rows(Self.all) == expected)
+    let none = try await pair.one.ferry("retry")
+    #expect(none.output.contains("no change of an upload-only table has failed"))
+  }
+
   @Test("a batch takes effect once, even if its answers are lost")
   func lostAnswers() async throws {
     let pair = try await pair()
