@@ -54,6 +54,37 @@ struct SyncProgressTests {
     #expect(try await rows(reader) == .integer(Self.count))
   }
 
+  @Test("a sync that continues another one counts all changes that it applies")
+  func continued() async throws {
+    let server = try await Server.start()
+    try await fill(server)
+    let directory = try TemporaryDirectory()
+    let reader = try await replica(server, directory)
+    let work = Mutex<Task<Void, any Error>?>(nil)
+    let (isKnown, known) = AsyncStream<Void>.makeStream()
+    let pages = Mutex(0)
+    let task = Task {
+      for await _ in isKnown { break }
+      _ = try await reader.sync { step in
+        guard step.phase == .pulling else { return }
+        // The first page is stored when the second one arrives.
+        let count = pages.withLock { count -> Int in
+          count += 1
+          return count
+        }
+        if count == 2 { work.withLock { $0?.cancel() } }
+      }
+    }
+    work.withLock { $0 = task }
+    known.yield()
+    await #expect(throws: ReplicaError.cancelled) { try await task.value }
+    let seen = Mutex<[SyncProgress]>([])
+    try await reader.sync { step in seen.withLock { $0.append(step) } }
+    let applying = seen.withLock { $0 }.filter { $0.phase == .applying }
+    #expect(applying.last?.completed == Int(Self.count))
+    #expect(applying.allSatisfy { $0.total == Int(Self.count) })
+  }
+
   @Test("a cancelled sync ends while it writes, changes nothing, and loses nothing")
   func cancelled() async throws {
     let server = try await Server.start()

@@ -4,14 +4,13 @@ import FerryProtocol
 extension SyncEngine {
   /// Applies the staged pages and the last one. A large first list is filled in before: calls of this process
   /// and of others run between its slices.
-  ///
-  /// - Parameter received: the changes of the list.
   func apply(
-    last body: [UInt8], _ head: PageHead, received: Int, _ progress: @escaping Progress
+    last body: [UInt8], _ head: PageHead, _ progress: @escaping Progress
   ) async throws -> AppliedPull {
+    // An earlier sync may have staged the list's first pages.
+    let total = try await thread.run { try $0.stagedPages.changeCount() } + head.count
     @Sendable func report(_ applied: Int) {
-      progress(
-        SyncProgress(phase: .applying, completed: min(applied, received), total: received))
+      progress(SyncProgress(phase: .applying, completed: min(applied, total), total: total))
     }
     let atOnce = try await thread.runUntilCancelled { file -> AppliedPull? in
       if try file.beginFilling(last: body, head) { return nil }

@@ -290,7 +290,7 @@ package struct SyncEngine: Sendable {
           throw ReplicaError.unexpectedAnswer(status: 200, fault)
         }
         guard head.more else {
-          return try await apply(last: body, head, received: received, progress)
+          return try await apply(last: body, head, progress)
         }
         if let fault = bound.accept(
           reached: head.cursor.received, head: head.head, bytes: body.count)

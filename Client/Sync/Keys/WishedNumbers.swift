@@ -34,8 +34,10 @@ struct WishedNumbers: Equatable {
 extension ReplicaFile {
   /// Returns the integers that deferred records contain, and those of a pull list.
   ///
-  /// - Parameter body: the last page of the list; `nil` outside of a pull.
-  func wishedNumbers(last body: [UInt8]? = nil) throws -> WishedNumbers {
+  /// - Parameters:
+  ///   - body: the last page of the list; `nil` if its pages are not applied.
+  ///   - left: changes that are applied instead of the pages.
+  func wishedNumbers(last body: [UInt8]? = nil, _ left: [Change] = []) throws -> WishedNumbers {
     let tables = try connection.rows(
       "SELECT name FROM ferry_tables WHERE identity = ?", KeyIdentity.mapped.rawValue
     ) { $0.name(0) }
@@ -44,6 +46,9 @@ extension ReplicaFile {
       try connection.forEach("SELECT record FROM ferry_kept WHERE tbl = ?", table) { row in
         wished.add(row.name(0), in: table)
       }
+    }
+    for change in left where change.state.isAlive {
+      wished.add(change.key.record, in: change.key.table)
     }
     guard let body, !wished.isEmpty else { return wished }
     try stagedPages.forEach(last: body) { page in

@@ -168,7 +168,8 @@ extension ReplicaFile {
       let before = try syncState()
       let replacement = before.replacement
       try moveCursor(to: head)
-      capture.wished = try wishedNumbers(last: body)
+      // Filled tables have no integers of this device: the pages need not be read again.
+      capture.wished = try wishedNumbers(last: filled == nil ? body : nil, filled?.left ?? [])
       capture.mode = .applying
       var pass = try ApplyPass(
         file: self, device: identity().device, deferred, seen: SeenRows(cursor: before.applied))
