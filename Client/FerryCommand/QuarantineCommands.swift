@@ -27,11 +27,11 @@ extension FerryCommand {
     try Presentation.print(
       ["entry", "code", "table", "record", "holder", "operations", "detail"],
       entries.map { entry in
-        let key = entry.subject
+        let subject = entry.subject
         return [
           ("\(entry.number)", .int(entry.number)),
           (entry.code.rawValue, .string(entry.code.rawValue)),
-          (key.table.text, .string(key.table.text)), (key.record.text, .string(key.record.text)),
+          (subject.key.table.text, .string(subject.key.table.text)), recordCell(subject),
           (entry.holder?.text ?? "", .string(orNull: entry.holder?.text)),
           (entry.operations.count.grouped, .int(entry.operations.count)),
           (entry.detail, .string(entry.detail)),
@@ -49,7 +49,7 @@ extension FerryCommand {
       let others = entry.operations.count - entry.refused.count
       let along = others > 0 ? "; \(others.counted("more operation")) went along" : ""
       return
-        "  entry \(entry.number): table \(entry.subject.table), record \(entry.subject.record): "
+        "  entry \(entry.number): \(entry.subjectText): "
         .escapedForTerminal.truncated(toWidth: 160)
         + entry.detail.escapedForTerminal.truncated(toWidth: 200) + along
     }
@@ -68,14 +68,14 @@ extension FerryCommand {
       [
         "\(entry.code): \(entry.detail)",
         "refused \(Presentation.time(entry.refusedAt))",
-      ] + (entry.holder.map { ["the value belongs to \(entry.subject.table) \($0)"] } ?? []))
+      ] + (entry.holder.map { ["the value belongs to \(entry.subject.key.table) \($0)"] } ?? []))
     try Presentation.print(
       ["kind", "table", "record", "why", "data"],
       entry.operations.map { operation in
         let why = entry.refused.contains(operation.id) ? "refused" : "went along"
         return [
           (operation.kind.rawValue, .null), (operation.key.table.text, .null),
-          (operation.key.record.text, .null), (why, .null),
+          (recordCell(operation).0, .null), (why, .null),
           (Presentation.cell(of: operation), .null),
         ]
       }, asJSON: false)
@@ -119,9 +119,13 @@ extension FerryCommand {
   private static func retry(
     _ arguments: ParsedArguments, _ changes: [Column]
   ) async throws -> ExitStatus {
-    let number = try number(arguments)
-    try await open(arguments).retryQuarantined(number, changing: changes)
-    try report(arguments, number, "written again; the next sync sends it")
+    let entry = try await find(arguments)
+    try await open(arguments).retryQuarantined(entry.number, changing: changes)
+    let others = entry.operations.count - 1
+    let along = others > 0 ? " and \(others.counted("more operation"))" : ""
+    try report(
+      arguments, entry.number,
+      "written again; the next sync sends it: \(entry.subjectText)\(along)".escapedForTerminal)
     return .done
   }
 
@@ -155,9 +159,15 @@ extension FerryCommand {
 }
 
 extension QuarantineEntry {
-  /// The record of the rejected operation.
-  fileprivate var subject: RecordKey {
-    operations.first { refused.contains($0.id) }?.key ?? operations[0].key
+  /// The rejected operation.
+  fileprivate var subject: SyncOperation {
+    operations.first { refused.contains($0.id) } ?? operations[0]
+  }
+
+  /// The table and the record of the rejected operation, or the condition of a batch.
+  fileprivate var subjectText: String {
+    let name = FerryCommand.recordCell(subject).0
+    return "table \(subject.key.table), \(subject.batch == nil ? "record" : "batch") \(name)"
   }
 
   fileprivate var json: JSONText {
@@ -171,7 +181,7 @@ extension QuarantineEntry {
             .object([
               ("operation", .string("\(operation.id)")), ("kind", .string(operation.kind.rawValue)),
               ("table", .string(operation.key.table.text)),
-              ("record", .string(operation.key.record.text)),
+              ("record", FerryCommand.recordCell(operation).1),
               ("refused", .bool(refused.contains(operation.id))),
               ("data", Presentation.json(operation.columns)),
             ])
