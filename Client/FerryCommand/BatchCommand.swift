@@ -61,9 +61,12 @@ extension FerryCommand {
 
   /// Returns the label and the text of a pending operation's target.
   static func recordCell(_ operation: SyncOperation) -> (String, JSONText) {
-    guard let batch = operation.batch else {
-      return (operation.key.record.text, .string(operation.key.record.text))
-    }
+    recordCell(operation.key, operation.batch)
+  }
+
+  /// Returns the label and the text of a record, or of a batch.
+  static func recordCell(_ key: RecordKey, _ batch: Batch?) -> (String, JSONText) {
+    guard let batch else { return (key.record.text, .string(key.record.text)) }
     let text = "\(batch.effect.rawValue) where \(batch.predicate.text(key: "key"))"
     return (text, .string(text))
   }

@@ -35,7 +35,7 @@ extension FerryCommand {
         func mark(_ isSet: Bool) -> (String, JSONText) { (isSet ? "yes" : "", .bool(isSet)) }
         return [
           (upload.key.table.text, .string(upload.key.table.text)),
-          (upload.key.record.text, .string(upload.key.record.text)), mark(upload.isDirty),
+          recordCell(upload.key, upload.batch), mark(upload.isDirty),
           mark(upload.isDeleted), mark(upload.isFailed),
           (upload.detail ?? "", .string(orNull: upload.detail)),
           ("\(upload.identifier)", .string("\(upload.identifier)")),

@@ -83,5 +83,32 @@ extension OneWayTests {
     #expect(try replica.file.status().quarantined == 0)
   }
 
+  @Test("batches without known rows are listed one by one, each with its condition and effect")
+  func batches() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x'), ('b', 'y')")
+    try confirm(sent(replica), replica)
+    func listed() throws -> [UploadState] { try replica.file.uploads(of: nil, limit: 9) }
+    let conditions: [RecordPredicate] = [
+      .compare(.column("body"), .equal, "x"), .compare(.column("body"), .equal, "elsewhere"),
+    ]
+    _ = try replica.file.write {
+      try $0.batch("messages", where: conditions[0], set: ["body": "z"])
+    }
+    _ = try replica.file.write { try $0.batchDelete("messages", where: conditions[1]) }
+    // The second one changes no row here.
+    let elsewhere = Batch(.delete, where: conditions[1])
+    #expect(try listed().map(\.batch) == [elsewhere, nil])
+    #expect(try states(replica) == [" deleted", "a dirty"])
+    try refuse(sent(replica)[0], "", replica)
+    #expect(try listed().map(\.batch) == [Batch(.set, where: conditions[0]), elsewhere])
+    #expect(try states(replica) == [" dirty failed", " deleted"])
+    try refuse(sent(replica)[0], "", replica)
+    #expect(try listed().map(\.batch) == [Batch(.set, where: conditions[0]), elsewhere])
+    #expect(try states(replica) == [" dirty failed", " deleted failed"])
+    #expect(try replica.file.retryUploads(table: nil, record: nil) == 2)
+    #expect(try sent(replica).flatMap(\.operations).map(\.batch?.effect) == [.set, .delete])
+  }
+
   // MARK: Changing direction
 }

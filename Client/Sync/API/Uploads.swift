@@ -3,8 +3,10 @@ import FerryProtocol
 /// The unconfirmed state of one record of an upload-only table (SPEC.md §17). In SQL: the view
 /// `ferry_uploads`.
 public struct UploadState: Sendable, Equatable {
-  /// The record; empty for a batch operation with unknown rows.
+  /// The record. The identifier is empty for a ``batch``.
   public var key: RecordKey
+  /// A batch operation with no record known here, such as one rejected by the server.
+  public var batch: Batch?
   /// The newest unconfirmed operation. An acknowledgement of it clears the state.
   public var identifier: OperationID
   /// True if an insert or an update is unconfirmed.
@@ -24,7 +26,7 @@ extension Replica {
   /// - Parameter table: an upload-only table, named as in the space; `nil` for all.
   public func uploads(table: Name? = nil, limit: Int = 1_000) async throws -> [UploadState] {
     try await typed {
-      try await thread.run { try $0.failedUploads.states(of: table, limit: limit) }
+      try await thread.run { try $0.uploads(of: table, limit: limit) }
     }
   }
 

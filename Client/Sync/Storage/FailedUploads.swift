@@ -126,7 +126,7 @@ struct FailedUploads {
     try connection.rows(
       """
       SELECT tbl, record, is_dirty, is_deleted, failed, detail, identifier
-      FROM ferry_uploads WHERE ?1 IS NULL OR tbl = ?1 ORDER BY tbl, record LIMIT ?2
+      FROM ferry_uploads WHERE ?1 IS NULL OR tbl = ?1 ORDER BY tbl, record, identifier LIMIT ?2
       """, table, limit
     ) { row in
       UploadState(

@@ -97,6 +97,13 @@ struct OperationTable {
     }
   }
 
+  /// Returns a batch that the file still has, also one outside of the queue.
+  func batch(_ id: OperationID) throws -> Batch? {
+    try connection.first(
+      "SELECT \(Self.columns) FROM ferry_operations WHERE id = ? AND kind = 'batch' LIMIT 1", id
+    ) { try pending($0).operation.batch } ?? nil
+  }
+
   /// Returns this device's newest delete of a record that the file still has; the columns are the
   /// row before it.
   func newestDelete(of key: RecordKey) throws -> SyncOperation? {

@@ -17,6 +17,16 @@ extension ReplicaFile {
 
   var failedUploads: FailedUploads { FailedUploads(connection: connection) }
 
+  /// Returns the unconfirmed state of records, by table and record; `nil` for all tables.
+  func uploads(of table: Name?, limit: Int) throws -> [UploadState] {
+    try failedUploads.states(of: table, limit: limit).map { state in
+      guard state.key.record.isEmpty else { return state }
+      var state = state
+      state.batch = try queue.batch(state.identifier)
+      return state
+    }
+  }
+
   // MARK: Failing
 
   /// Marks operations up to this place as failed: the sync that should have sent them, or had made
