@@ -53,6 +53,20 @@ struct UploadQueueTests {
     #expect(queue.followers(of: failed, after: 0, of: ["logs"]) == [1, 2, 3])
   }
 
+  @Test("batches on one table neither wait with each other nor return together")
+  func batches() {
+    let queue = UploadQueue([
+      Self.operation(1, in: 1, "logs", "a"), Self.operation(2, in: 1, "logs", ""),
+      Self.operation(3, in: 2, "logs", ""), Self.operation(4, in: 3, "logs", "a"),
+    ])
+    let failed: Set<RecordKey> = [RecordKey(table: "logs", record: "a")]
+    #expect(queue.followers(of: failed, after: 0, of: ["logs"]) == [1, 2, 4])
+    let batch: Set<RecordKey> = [RecordKey(table: "logs", record: "")]
+    #expect(queue.followers(of: batch, after: 0, of: ["logs"]) == [])
+    #expect(queue.returning { $0.order == 2 } == [1, 2, 4])
+    #expect(queue.returning { $0.order == 3 } == [3])
+  }
+
   @Test("an operation in a packet, or with another table, does not wait")
   func others() {
     let queue = UploadQueue([

@@ -13,6 +13,9 @@ struct UploadQueue {
     let order: Int64
     let group: Int64
     let key: RecordKey
+
+    /// True for a batch, which has no record: two batches on one table are on other records.
+    var isBatch: Bool { key.record.isEmpty }
   }
 
   let operations: [Operation]
@@ -48,7 +51,7 @@ struct UploadQueue {
     while grew {
       grew = false
       for operation in operations
-      where operation.order > frozen && failed.contains(operation.key)
+      where operation.order > frozen && !operation.isBatch && failed.contains(operation.key)
         && whole.contains(operation.group) && waiting.insert(operation.group).inserted
       {
         failed.formUnion(groups[operation.group, default: []].map(\.key))
@@ -61,7 +64,7 @@ struct UploadQueue {
   /// Returns the places of operations that return to the queue with those chosen by a condition:
   /// the rest of their transactions, other operations on the same records, and so on.
   func returning(where isChosen: (Operation) -> Bool) -> [Int64] {
-    let records = Dictionary(grouping: operations, by: \.key)
+    let records = Dictionary(grouping: operations.filter { !$0.isBatch }, by: \.key)
     var chosen = Set<Int64>()
     var waiting = operations.filter(isChosen)
     while let next = waiting.popLast() {

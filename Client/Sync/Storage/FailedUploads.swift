@@ -82,7 +82,8 @@ struct FailedUploads {
       try connection.forEach(
         """
         SELECT DISTINCT f.tbl, f.record FROM \(source) AS f JOIN ferry_pending AS p
-        ON p.record = f.record AND p.tbl = f.tbl WHERE p.seq > \(PacketTable.frozenOrder)
+        ON p.record = f.record AND p.tbl = f.tbl
+        WHERE f.record <> '' AND p.seq > \(PacketTable.frozenOrder)
         """
       ) { keys.insert(RecordKey(table: $0.name(0), record: $0.name(1))) }
     }
