@@ -206,6 +206,8 @@ extension Problem: CommandFailureConvertible {
       case .unknownSpace:
         "check --space, or create the space on the server: `ferryd space create NAME`"
       case .schemaConflict: schemaNext
+      case .schemaLosses:
+        "add the rules to the document, or `ferry schema apply FILE` with --merge or --replace"
       case .upgradeRequired: "install a newer Ferry; your changes are safe in the replica"
       case .storageQuota:
         "delete records that you do not need, or ask the server's administrator for a larger quota; "

@@ -47,7 +47,7 @@ extension FerryCommand {
     ]
   ) { arguments in
     let path = try arguments.string("FILE")
-    var document: SpaceSchema
+    let document: SpaceSchema
     do {
       document = try SpaceSchema(decoding: [UInt8](try FileAccess.contents(of: path)))
     } catch let error as MalformedMessage {
@@ -55,10 +55,7 @@ extension FerryCommand {
         "\(path) is not a schema", why: error.description, next: "correct it and try again",
         status: .usage, code: "bad_schema")
     }
-    let replica = try await openForServer(arguments)
-    document = try await successor(document, of: replica, arguments)
-    let applied = try await replica.applySchema(
-      document, keepsRecords: arguments.flag("keep-records"))
+    let applied = try await apply(document, with: openForServer(arguments), arguments)
     if arguments.flag("json") {
       try print(applied, asJSON: true)
     } else {
@@ -67,11 +64,11 @@ extension FerryCommand {
     return .done
   }
 
-  /// Returns the document to apply. It replaces only the version compared with it.
+  /// Applies a document, or the union with the schema in force.
   ///
   /// - Throws: ``CommandFailure`` if rules would be lost without a decision of the user.
-  private static func successor(
-    _ document: SpaceSchema, of replica: Replica, _ arguments: ParsedArguments
+  private static func apply(
+    _ document: SpaceSchema, with replica: Replica, _ arguments: ParsedArguments
   ) async throws -> SpaceSchema {
     let (isMerged, isReplacing) = (arguments.flag("merge"), arguments.flag("replace"))
     guard !isMerged || !isReplacing else {
@@ -80,20 +77,37 @@ extension FerryCommand {
         why: "one keeps the rules that the file does not have, and the other drops them",
         next: "give one of them", status: .usage, code: "bad_schema_flags")
     }
-    if isReplacing { return document }
+    let next = isMerged ? try await union(document, with: replica) : document
+    do {
+      return try await replica.applySchema(
+        next, keepsRecords: arguments.flag("keep-records"), dropsRules: isReplacing)
+    } catch ReplicaError.refused(let problem) where problem.code == .schemaLosses {
+      throw question(problem)
+    }
+  }
+
+  /// Returns the document with the rules of the schema in force. It replaces only this version.
+  private static func union(
+    _ document: SpaceSchema, with replica: Replica
+  ) async throws -> SpaceSchema {
     let former = try await replica.schema()
-    let losses = document.losses(replacing: former)
-    var next = isMerged ? document.merged(into: former) : document
-    var unchanged = next
-    unchanged.version = former.version
-    if next.version == 0 && unchanged != former { next.version = former.version + 1 }
-    if isMerged || losses.isEmpty { return next }
-    throw CommandFailure(
-      "the schema would lose \(losses.count.counted("rule"))",
-      why: "version \(former.version) has them, and the file does not: "
-        + BoundedList.names(losses, shown: BoundedList.shown),
+    var union = document.merged(into: former)
+    if union.version > 0 { return union }
+    union.version = former.version
+    if union != former { union.version += 1 }
+    return union
+  }
+
+  /// Returns the failure that asks for a decision about rules.
+  private static func question(_ problem: Problem) -> CommandFailure {
+    let shown = problem.losses.prefix(BoundedList.shown)
+    let more = problem.lossCount - shown.count
+    return CommandFailure(
+      "the schema would lose \(problem.lossCount.counted("rule"))",
+      why: "the space has them, and the file does not: " + shown.joined(separator: ", ")
+        + (more > 0 ? " and \(more.grouped) more" : ""),
       next: "add --merge to keep them, or --replace to drop them; nothing was changed",
-      status: .usage, code: "schema_losses")
+      status: .usage, code: problem.code.rawValue)
   }
 
   private static let schemaPublish = CommandSpec(

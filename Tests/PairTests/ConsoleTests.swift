@@ -186,6 +186,18 @@ struct ConsoleTests {
       "document.querySelector('p.good')?.textContent === 'Version 1 is in force.'")
     let after = try await Wire.send(.get, "\(server.url)/v1/spaces/demo/schema")
     #expect(after.json["version"] as? Int == 1)
+    // A text without a rule in force asks with the list.
+    try await write(#"{"tables":{}}"#)
+    try await tab.until("document.querySelector('input[name=drop]') !== null")
+    let losses = try await tab.text("document.querySelector('[role=alert]').innerText")
+    #expect(losses.contains("1 rule in force is missing in the text"), "\(losses)")
+    #expect(losses.contains("the type of column body of notes"), "\(losses)")
+    #expect(try await tab.text("document.querySelector('button[type=submit]').disabled") == "true")
+    _ = try await tab.value("document.querySelector('input[name=drop]').click()")
+    try await tab.until("!document.querySelector('button[type=submit]').disabled")
+    _ = try await tab.value("document.querySelector('form').requestSubmit()")
+    try await tab.until(
+      "document.querySelector('p.good')?.textContent === 'Version 2 is in force.'")
     try await tab.expectClean(server)
   }
 

@@ -50,7 +50,7 @@ struct SchemaTests {
     let device = try await Device.joined(server.url)
     try await device.ferry("schema", "apply", try file(Self.document, of: device))
     let replica = try await device.open()
-    try await replica.applySchema(SpaceSchema(version: 2))
+    try await replica.applySchema(SpaceSchema(version: 2), dropsRules: true)
     await #expect(throws: ReplicaError.self) {
       try await replica.applySchema(SpaceSchema(version: 2, tables: ["t": TableRules()]))
     }
@@ -77,6 +77,20 @@ struct SchemaTests {
       "the unique key (body) of notes", "write of rates", "--merge", "--replace",
     ] { #expect(refused.error.contains(part), "\(refused.error)") }
     #expect(try await device.open().schema().version == 2)
+    // The library and plain requests are asked in the same way.
+    let document = try SpaceSchema(json: #"{"tables":{"notes":{"columns":{"body":"ask"}}}}"#)
+    do {
+      try await device.open().applySchema(document)
+      Issue.record("rules were dropped")
+    } catch ReplicaError.refused(let problem) {
+      #expect(problem.code == .schemaLosses && problem.lossCount == 4)
+      #expect(problem.losses.first == "the definition of notes")
+    }
+    let address = "\(server.url)/v1/spaces/\(Device.space)/schema"
+    let sent = try await Wire.send(.put, address, body: document.encoded())
+    #expect(sent.status == 409 && sent.problem == "schema_losses")
+    #expect((sent.json["losses"] as? [String])?.last == "write of rates")
+    #expect(try await device.open().schema().version == 2)
     try await device.ferry("schema", "apply", next, "--merge", "--replace", exits: 2)
     #expect(
       try await device.ferry("schema", "apply", next, "--merge").output == "version 3 is in force\n"
@@ -92,7 +106,7 @@ struct SchemaTests {
   @Test("the examples of the page about conflicts are applied one after the other")
   func page() async throws {
     let blocks = try DocumentedCode("Documentation/conflicts.md").blocks("console")
-    let examples = blocks.filter { $0.contains("ferry schema apply") }
+    let examples = blocks.filter { $0.contains("ferry schema apply") && $0.contains("--merge\n") }
     #expect(examples.count == 2)
     let server = try await Server.start()
     let device = try await Device.joined(
@@ -135,7 +149,8 @@ struct SchemaTests {
       let document = SpaceSchema(tables: ["notes": TableRules(unique: [["n"], ["body"]])])
       try await replica.applySchema(document)
       try await replica.applySchema(
-        SpaceSchema(tables: ["notes": TableRules(columns: ["n": ColumnRules(isRequired: true)])]))
+        SpaceSchema(tables: ["notes": TableRules(columns: ["n": ColumnRules(isRequired: true)])]),
+        dropsRules: true)
       Issue.record("a record without a value fits a column that has to hold one")
     } catch ReplicaError.refused(let problem) {
       #expect(problem.violations.map(\.record) == ["b"] && problem.violationCount == 1)
@@ -208,7 +223,8 @@ struct SchemaTests {
     #expect(bare.status == 426 && bare.problem == "upgrade_required")
     #expect(bare.headers["Upgrade"] == "Ferry")
     #expect(try await device.status().pending == 1)
-    try await replica.applySchema(SpaceSchema(minimumProtocol: ProtocolVersion.current))
+    try await replica.applySchema(
+      SpaceSchema(minimumProtocol: ProtocolVersion.current), dropsRules: true)
     #expect(try await device.exchange().pushed == 1)
   }
 }

@@ -158,6 +158,17 @@ struct AcceptedInputTests {
     #expect(Problem(decoding: problem.encoded()) == problem)
   }
 
+  @Test("a problem has no fewer losses than it names", arguments: ["0", "-1", "1"])
+  func lossCount(_ count: String) throws {
+    let fixture = try ProjectFiles.text("Protocol/fixtures/problems/schema_losses.json")
+    let member = #""lossCount":"#
+    try #require(fixture.contains(member + "2"))
+    let message = Array(fixture.replacing(member + "2", with: member + count).utf8)
+    let problem = try #require(Problem(decoding: message))
+    #expect(problem.lossCount == 2 && problem.losses.count == 2)
+    #expect(Problem(decoding: problem.encoded()) == problem)
+  }
+
   @Test("a problem with an unknown code, or another server's page, is not a problem of Ferry")
   func foreignProblems() {
     #expect(Problem(decoding: Array(#"{"code":"brand_new","detail":"x"}"#.utf8)) == nil)

@@ -52,6 +52,42 @@ struct SchemaChangeTests {
     #expect(second.effects.records.map(\.isNew) == [false])
   }
 
+  @Test("a document that drops rules is refused: the first are named, and all are counted")
+  func losses() throws {
+    let columns = Dictionary(
+      uniqueKeysWithValues: (0..<1_002).map { number in
+        (Name("c\(10_000 + number)"), ColumnRules(type: .integer))
+      })
+    let current = SpaceSchema(version: 3, tables: ["t": TableRules(columns: columns)])
+    func decide(
+      _ document: SpaceSchema, dropsRules: Bool = false
+    ) -> Result<SchemaChange.Decision, Problem> {
+      SchemaChange.decide(
+        document, current: current, record: nil, in: space, dropsRules: dropsRules, now: 1,
+        random: 1)
+    }
+    guard case .failure(let problem) = decide(.empty) else {
+      Issue.record("rules were dropped")
+      return
+    }
+    #expect(problem.code == .schemaLosses && problem.lossCount == 1_002)
+    #expect(problem.losses.count == SchemaChange.lossesNamed)
+    #expect(problem.losses.first == "the type of column c10000 of t")
+    #expect(problem.detail.contains("version 3 of the schema has 1,002 rules"))
+    #expect(problem.detail.contains("c10004 of t and 997 more"))
+    #expect(try decide(.empty, dropsRules: true).get().schema.version == 4)
+    // Another version in force counts first.
+    guard case .failure(let stale) = decide(SpaceSchema(version: 3)) else {
+      Issue.record("another version was replaced")
+      return
+    }
+    #expect(stale.code == .schemaConflict)
+    var changed = current
+    changed.version = 4
+    changed.tables["t"]?.columns["c10000"] = ColumnRules(type: .text)
+    #expect(try decide(changed).get().schema == changed)
+  }
+
   @Test("added and removed keys are distinguished from unchanged ones")
   func keys() {
     let old = SpaceSchema(tables: [

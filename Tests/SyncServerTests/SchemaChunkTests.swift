@@ -22,7 +22,7 @@ struct SchemaChunkTests {
     await store.close()
     let connection = try PostgresConnection(url: url)
     var change = PostgresSchemaChange(
-      space: space, now: now, keepsRecords: false, timelines: OwnTimelines())
+      space: space, now: now, consent: SchemaConsent(), timelines: OwnTimelines())
     #expect(change.chunkBytes <= 8 << 20)
     func counts() throws -> [Int] {
       var (counts, last) = ([Int](), Name(""))

@@ -146,7 +146,9 @@ struct SchemaSliceTests {
     _ = try file.applySchema(unique, to: one, now: now, random: 1).get()
     #expect(try state(file) == [100, 1])
     let fewer = try SpaceSchema(json: #"{"tables":{"t":{"unique":[["v"]]}}}"#)
-    _ = try file.applySchema(fewer, to: one, now: now, random: 2).get()
+    _ = try file.applySchema(
+      fewer, to: one, now: now, consent: SchemaConsent(dropsRules: true), random: 2
+    ).get()
     #expect(try state(file) == [50, 2])
   }
 
@@ -159,7 +161,7 @@ struct SchemaSliceTests {
     async let held: Void = holder.hold()
     defer { holder.release() }
     try await eventually("the writer is busy") { holder.isHeld }
-    let check = try await store.checkSchema(schema, of: space, now: now, keepsRecords: false)
+    let check = try await store.checkSchema(schema, of: space, now: now, consent: SchemaConsent())
     #expect(try check.get().version == 1)
     let applied = try await store.applySchema(schema, to: space, now: now)
     #expect(try applied.get().version == 1)

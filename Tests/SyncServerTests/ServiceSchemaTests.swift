@@ -22,16 +22,28 @@ struct ServiceSchemaTests {
     #expect(await fixture.send("GET", path).bytes == document.encoded())
   }
 
-  @Test("records have to fit a schema unless the request keeps them")
-  func records() async {
+  @Test("records have to fit a schema, and no rule is dropped, unless the request says so")
+  func consent() async {
     let fixture = ServiceFixture()
     let body = Array(#"{"tables":{}}"#.utf8)
-    for query in ["", "?records=check", "?records=keep"] {
+    let queries = [
+      ("", SchemaConsent()), ("?records=check&losses=refuse", SchemaConsent()),
+      ("?records=keep", SchemaConsent(keepsRecords: true)),
+      ("?losses=accept", SchemaConsent(dropsRules: true)),
+    ]
+    for (query, _) in queries {
       #expect(await fixture.send("PUT", path + query, body: body).status == 200)
     }
-    #expect(fixture.store.state.withLock { $0.keptRecords } == [false, false, true])
-    let answer = await fixture.send("PUT", path + "?records=drop", body: body)
-    #expect(answer.problem?.code == .malformedMessage)
+    #expect(fixture.store.state.withLock { $0.consents } == queries.map(\.1))
+    for (query, rule) in [
+      ("?records=drop", "records is check or keep"), ("?losses=", "losses is refuse or accept"),
+    ] {
+      for method in ["PUT", "POST"] {
+        let problem = await fixture.send(method, path + query, body: body).problem
+        #expect(problem?.code == .malformedMessage, "\(method) \(query)")
+        #expect(problem?.detail.contains(rule) == true, "\(problem?.detail ?? "no problem")")
+      }
+    }
   }
 
   @Test("an invalid schema is refused with the place of the fault")

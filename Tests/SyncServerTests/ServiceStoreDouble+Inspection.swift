@@ -68,7 +68,7 @@ extension ServiceStoreDouble {
   ) async throws(StoreError) -> [DeviceIdentity] { [] }
 
   func checkSchema(
-    _ document: SpaceSchema, of space: Int64, now: Int64, keepsRecords: Bool
+    _ document: SpaceSchema, of space: Int64, now: Int64, consent: SchemaConsent
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> { .success(document) }
 
   func store(_ observations: Observations, now: Int64) async throws(StoreError) {

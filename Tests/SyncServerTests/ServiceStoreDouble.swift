@@ -36,7 +36,7 @@ final class ServiceStoreDouble: SyncStore {
     var isClosed = false
     var schemas: [Int64: SpaceSchema] = [:]
     /// Whether each schema was applied whatever the records hold.
-    var keptRecords: [Bool] = []
+    var consents: [SchemaConsent] = []
     /// The roles of the packets, in order.
     var roles: [Role] = []
     /// The versions declared by the senders of packets and pulls, in order.
@@ -174,11 +174,12 @@ final class ServiceStoreDouble: SyncStore {
   }
 
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
+    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
+    by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     state.withLock { state in
       state.schemas[space] = document
-      state.keptRecords.append(keepsRecords)
+      state.consents.append(consent)
     }
     return .success(document)
   }

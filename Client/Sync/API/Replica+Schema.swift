@@ -22,7 +22,7 @@ extension Replica {
   ///
   /// - Parameter tables: the tables' names in this file; `nil` for all tracked tables.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` for an untracked table; the errors of
-  ///   ``applySchema(_:keepsRecords:)``.
+  ///   ``applySchema(_:keepsRecords:dropsRules:)``.
   @discardableResult
   public func publishTables(_ tables: [Name]? = nil) async throws -> PublishReport {
     let declared = try await typed { try await thread.run { try $0.declarations(of: tables) } }
@@ -97,18 +97,21 @@ extension Replica {
   ///     version.
   ///   - keepsRecords: True if existing records may still violate new types and required columns.
   ///     New unique keys hold for them in any case.
+  ///   - dropsRules: True to drop the rules and definitions in force that the document does not
+  ///     have. ``SpaceSchema/merged(into:)`` keeps them.
   /// - Returns: The schema in force.
-  /// - Throws: ``ReplicaError/refused(_:)`` with ``ProblemCode/schemaConflict`` if another version
-  ///   is in force, or if records do not fit. Then ``Problem/violations`` names the first of them,
-  ///   and nothing changes.
+  /// - Throws: ``ReplicaError/refused(_:)``, and nothing changes: with
+  ///   ``ProblemCode/schemaConflict`` if another version is in force, or if records do not fit
+  ///   (``Problem/violations`` names the first of them); with ``ProblemCode/schemaLosses`` if rules
+  ///   or definitions would be dropped (``Problem/losses``).
   @discardableResult
   public func applySchema(
-    _ document: SpaceSchema, keepsRecords: Bool = false
+    _ document: SpaceSchema, keepsRecords: Bool = false, dropsRules: Bool = false
   ) async throws -> SpaceSchema {
     try await exchange { [self] in
       let api = try await engine.api()
       return try await engine.retrying {
-        try await api.applySchema(document, keepsRecords: keepsRecords)
+        try await api.applySchema(document, keepsRecords: keepsRecords, dropsRules: dropsRules)
       }
     }
   }

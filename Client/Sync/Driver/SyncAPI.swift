@@ -81,8 +81,12 @@ struct SyncAPI: Sendable {
   }
 
   /// Puts a schema in force and returns it.
-  func applySchema(_ document: SpaceSchema, keepsRecords: Bool) async throws -> SpaceSchema {
-    let query = keepsRecords ? [QueryItem("records", "keep")] : []
+  func applySchema(
+    _ document: SpaceSchema, keepsRecords: Bool, dropsRules: Bool
+  ) async throws -> SpaceSchema {
+    let query =
+      (keepsRecords ? [QueryItem("records", "keep")] : [])
+      + (dropsRules ? [QueryItem("losses", "accept")] : [])
     let answer = try await send(.put, "/schema", query: query, body: document.encoded())
     return try SpaceSchema(decoding: answer.body, limits: surroundings.limits)
   }
@@ -250,10 +254,7 @@ struct AskedToWait: Error {
     let wish = "the server asks for a pause of \(pause.inWords)"
     switch failure {
     case .refused(let problem):
-      return .refused(
-        Problem(
-          problem.code, "\(problem.detail); \(wish)", refusals: problem.refusals,
-          violations: problem.violations, violationCount: problem.violationCount))
+      return .refused(problem.detailed("\(problem.detail); \(wish)"))
     case .unexpectedAnswer(let status, let found):
       return .unexpectedAnswer(status: status, "\(found); \(wish)")
     default: return failure

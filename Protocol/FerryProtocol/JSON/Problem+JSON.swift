@@ -21,6 +21,11 @@ extension Problem {
         json.key("violations")
         json.array(of: violations) { json, violation in json.violation(violation) }
       }
+      if lossCount > 0 {
+        json.member("lossCount", lossCount)
+        json.key("losses")
+        json.array(of: losses) { json, loss in json.string(loss) }
+      }
     }
     return json.finish()
   }
@@ -31,7 +36,8 @@ extension Problem {
     else { return nil }
     self.init(
       known, members.detail, refusals: members.refusals, violations: members.violations,
-      violationCount: members.violationCount)
+      violationCount: members.violationCount, losses: members.losses,
+      lossCount: members.lossCount)
   }
 
   /// Returns the text of a problem document for users, even if it is of a newer server.
@@ -45,6 +51,8 @@ extension Problem {
     var refusals: [Refusal] = []
     var violations: [SchemaViolation] = []
     var violationCount = 0
+    var losses: [String] = []
+    var lossCount = 0
   }
 
   private static func members(of bytes: [UInt8]) -> Members? {
@@ -62,6 +70,11 @@ extension Problem {
         case "violations":
           try reader.array { (reader) throws(MalformedMessage) in
             members.violations.append(try reader.violation())
+          }
+        case "lossCount": members.lossCount = Int(clamping: max(0, try reader.integer()))
+        case "losses":
+          try reader.array { (reader) throws(MalformedMessage) in
+            members.losses.append(try reader.string())
           }
         default: try reader.skip()
         }

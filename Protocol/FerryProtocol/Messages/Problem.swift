@@ -27,6 +27,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case methodNotAllowed = "method_not_allowed"
   case operationRefused = "operation_refused"
   case schemaConflict = "schema_conflict"
+  case schemaLosses = "schema_losses"
   case missionConflict = "mission_conflict"
   case uploadConflict = "upload_conflict"
   case contentMismatch = "content_mismatch"
@@ -64,7 +65,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .unknownSpace, .notFound: 404
     case .methodNotAllowed: 405
     case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .schemaConflict,
-      .missionConflict, .uploadConflict:
+      .schemaLosses, .missionConflict, .uploadConflict:
       409
     case .cursorExpired, .lostAndExpired: 410
     case .limitExceeded: 413
@@ -98,6 +99,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .methodNotAllowed: "The method is not allowed here"
     case .operationRefused: "The packet contains operations that can never be applied"
     case .schemaConflict: "The schema does not fit the space"
+    case .schemaLosses: "The schema would drop rules or definitions"
     case .missionConflict: "The mission conflicts with the published missions"
     case .uploadConflict: "The upload continues at another offset"
     case .contentMismatch: "The content is missing or does not match its hash"
@@ -131,17 +133,32 @@ public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
   public let violations: [SchemaViolation]
   /// The number of all such records, named or not; no fewer than ``violations``.
   public let violationCount: Int
+  /// The first rules and definitions dropped by a new schema, such as `the definition of lists`; of
+  /// ``ProblemCode/schemaLosses`` only.
+  public let losses: [String]
+  /// The number of all such rules and definitions, named or not; no fewer than ``losses``.
+  public let lossCount: Int
 
   /// Creates a problem from the given parts.
   public init(
     _ code: ProblemCode, _ detail: String, refusals: [Refusal] = [],
-    violations: [SchemaViolation] = [], violationCount: Int = 0
+    violations: [SchemaViolation] = [], violationCount: Int = 0, losses: [String] = [],
+    lossCount: Int = 0
   ) {
     self.code = code
     self.detail = detail
     self.refusals = refusals
     self.violations = violations
     self.violationCount = max(violationCount, violations.count)
+    self.losses = losses
+    self.lossCount = max(lossCount, losses.count)
+  }
+
+  /// Returns the problem with another detail.
+  package func detailed(_ detail: String) -> Problem {
+    Problem(
+      code, detail, refusals: refusals, violations: violations, violationCount: violationCount,
+      losses: losses, lossCount: lossCount)
   }
 
   public var description: String { "\(code.title): \(detail)" }

@@ -8,9 +8,16 @@ export async function schema(space) {
   const text = el("textarea", { spellcheck: "false", rows: "20", name: "schema" });
   text.value = JSON.stringify({ ...current, version: current.version + 1 }, null, 2);
   const keep = el("input", { type: "checkbox", name: "keep" });
+  const drop = el("input", { type: "checkbox", name: "drop", change: () => check() });
   const result = el("div");
   const apply = el("button", { type: "submit", disabled: true }, "Put in force");
-  text.addEventListener("input", () => { apply.disabled = true; });
+  // The answer that lists rules which the text does not have.
+  let losing = null;
+  text.addEventListener("input", () => {
+    apply.disabled = true;
+    drop.checked = false;
+    losing = null;
+  });
   keep.addEventListener("change", () => { apply.disabled = true; });
 
   /** Returns the document, or shows the place at which it is no JSON. */
@@ -24,7 +31,9 @@ export async function schema(space) {
       return null;
     }
   }
-  const query = () => ({ records: keep.checked ? "keep" : "check" });
+  const query = () => ({
+    records: keep.checked ? "keep" : "check", losses: drop.checked ? "accept" : "refuse",
+  });
 
   async function check() {
     const json = document();
@@ -33,7 +42,11 @@ export async function schema(space) {
       const path = spacePath(space, "schema");
       const answer = await (await send("POST", path, { json, query: query() })).json();
       apply.disabled = !answer.fits;
-      result.replaceChildren(answer.fits ? fits(answer) : misfits(space, answer));
+      if (answer.lossCount > 0) losing = answer;
+      result.replaceChildren();
+      if (losing) result.append(losses(losing, drop));
+      if (answer.fits) result.append(fits(answer));
+      else if (answer.lossCount === 0) result.append(misfits(space, answer));
       announce(answer.fits ? "The schema fits" : "The schema does not fit");
     } catch (error) {
       result.replaceChildren(failure(error));
@@ -49,6 +62,8 @@ export async function schema(space) {
       const stored = await (await send("PUT", path, { json, query: query() })).json();
       text.value = JSON.stringify({ ...stored, version: stored.version + 1 }, null, 2);
       apply.disabled = true;
+      drop.checked = false;
+      losing = null;
       result.replaceChildren(el("p", { class: "good" }, `Version ${stored.version} is in force.`));
       announce(`Version ${stored.version} is in force`);
     } catch (error) {
@@ -70,6 +85,15 @@ export async function schema(space) {
 
 const fits = (answer) => el("p", { class: "good" },
   `All records fit. The schema would be version ${answer.version}.`);
+
+const losses = (answer, drop) => el("div", { class: "card error", role: "alert" },
+  el("h3", {}, answer.lossCount === 1 ? "1 rule in force is missing in the text"
+    : `${number(answer.lossCount)} rules in force are missing in the text`),
+  el("ul", {}, answer.losses.map((one) => el("li", {}, one))),
+  answer.lossCount > answer.losses.length && el("p", { class: "soft" },
+    `and ${number(answer.lossCount - answer.losses.length)} more`),
+  el("label", {}, drop, answer.lossCount === 1 ? "Drop it on all devices"
+    : "Drop them on all devices"));
 
 const misfits = (space, answer) => el("div", { class: "card error", role: "alert" },
   el("h3", {}, answer.violationCount === 0 ? "The schema would be rejected"

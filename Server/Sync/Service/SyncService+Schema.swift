@@ -18,12 +18,12 @@ extension SyncService {
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let document = try schemaDocument(context.request)
-    let keepsRecords = try Self.keepsRecords(context.request)
+    let consent = try Self.consent(context.request)
     let space = try await find(name)
     let (store, mark) = (parts.store, mark(context.principal ?? .anonymous))
     let schema = try await ask { () async throws(StoreError) in
       try await store.applySchema(
-        document, to: space.id, now: mark.at, keepsRecords: keepsRecords, by: mark)
+        document, to: space.id, now: mark.at, consent: consent, by: mark)
     }.get()
     return .json(schema.encoded())
   }
@@ -33,11 +33,11 @@ extension SyncService {
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let document = try schemaDocument(context.request)
-    let keepsRecords = try Self.keepsRecords(context.request)
+    let consent = try Self.consent(context.request)
     let space = try await find(name)
     let (store, now) = (parts.store, parts.clock.wall())
     let answer = try await ask { () async throws(StoreError) in
-      try await store.checkSchema(document, of: space.id, now: now, keepsRecords: keepsRecords)
+      try await store.checkSchema(document, of: space.id, now: now, consent: consent)
     }
     var json = JSONWriter(capacity: 256)
     switch answer {
@@ -55,11 +55,20 @@ extension SyncService {
     }
   }
 
-  private static func keepsRecords(_ request: HTTPRequest) throws(Problem) -> Bool {
-    switch request.query["records"] {
-    case nil, "check": return false
-    case "keep": return true
-    default: throw Problem(.malformedMessage, "records is check or keep")
+  private static func consent(_ request: HTTPRequest) throws(Problem) -> SchemaConsent {
+    SchemaConsent(
+      keepsRecords: try choice("records", of: "check", or: "keep", request),
+      dropsRules: try choice("losses", of: "refuse", or: "accept", request))
+  }
+
+  /// Returns true for the second value of a parameter, and false for the first one or none.
+  private static func choice(
+    _ name: String, of first: String, or second: String, _ request: HTTPRequest
+  ) throws(Problem) -> Bool {
+    switch request.query[name] {
+    case nil, first: return false
+    case second: return true
+    default: throw Problem(.malformedMessage, "\(name) is \(first) or \(second)")
     }
   }
 

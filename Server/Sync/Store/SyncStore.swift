@@ -222,9 +222,10 @@ package protocol SyncStore:
   /// Puts a schema in force from the next sequence on, and notifies devices by their pull lists.
   /// `document.version` is one more than the version it replaces, or 0 for the next one. Returns
   /// the schema in force, or the reason of the refusal, which names existing records that do not
-  /// fit. With `keepsRecords` they may go on breaking types and required columns.
+  /// fit, or rules that the document would drop.
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
+    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
+    by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
   /// Returns the digests asked for, from one snapshot; ``DigestAnswer/Content/behind`` while the
@@ -287,9 +288,10 @@ extension SyncStore {
 
   /// Puts a schema in force that all records fit.
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool = false
+    _ document: SpaceSchema, to space: Int64, now: Int64,
+    consent: SchemaConsent = SchemaConsent()
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    try await applySchema(document, to: space, now: now, keepsRecords: keepsRecords, by: nil)
+    try await applySchema(document, to: space, now: now, consent: consent, by: nil)
   }
 
   /// Sets the retention of the space's history from now on.

@@ -194,7 +194,7 @@ extension StoreContract {
       let schema = SpaceSchema(version: 1)
       for _ in 0..<2 {
         _ = try await store.applySchema(
-          schema, to: space.id, now: SpaceUnderTest.now, keepsRecords: false, by: mark
+          schema, to: space.id, now: SpaceUnderTest.now, consent: SchemaConsent(), by: mark
         ).get()
       }
       let token = token(1, AccessGrants(.name("audited"), .writer))

@@ -339,7 +339,7 @@ extension StoreContract {
         func check(_ json: String) async throws -> (Result<SpaceSchema, Problem>, SpaceSchema) {
           let schema = try SpaceSchema(decoding: Array(json.utf8), limits: .standard)
           let answer = try await store.checkSchema(
-            schema, of: id, now: SpaceUnderTest.now, keepsRecords: false)
+            schema, of: id, now: SpaceUnderTest.now, consent: SchemaConsent())
           return (answer, schema)
         }
         let misfits = [
@@ -363,6 +363,13 @@ extension StoreContract {
         try require(after.cursor, is: before.cursor, "the head")
         let applied = try await store.applySchema(schema, to: id, now: SpaceUnderTest.now).get()
         try require(applied, is: try fits.get(), "the schema that was checked and applied")
+        let (losing, fewer) = try await check(#"{"tables":{"tasks":{"unique":[["m"]]}}}"#)
+        let refused = try await store.applySchema(fewer, to: id, now: SpaceUnderTest.now)
+        try require(losing, is: refused, "the answers for a document that drops a rule")
+        let consent = SchemaConsent(dropsRules: true)
+        let accepted = try await store.checkSchema(
+          fewer, of: id, now: SpaceUnderTest.now, consent: consent)
+        try require(try accepted.get().version, is: 2, "the version with consent")
       }
     },
     StoreContract("a check of new unique keys leaves no claim behind") { under in
@@ -373,7 +380,7 @@ extension StoreContract {
           decoding: Array(#"{"tables":{"tasks":{"unique":[["n"]]}}}"#.utf8), limits: .standard)
         for _ in 0..<2 {
           let answer = try await space.store.checkSchema(
-            schema, of: space.space.id, now: SpaceUnderTest.now, keepsRecords: false)
+            schema, of: space.space.id, now: SpaceUnderTest.now, consent: SchemaConsent())
           _ = try answer.get()
         }
         // Without the key in force, another record may have the value.

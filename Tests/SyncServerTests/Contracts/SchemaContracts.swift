@@ -35,8 +35,9 @@ extension StoreContract {
         try require(kept.tables["tasks"]?.type(of: "due"), is: .integer, "the rules")
       }
     },
-    StoreContract("a schema replaces only the version that its author has seen") {
-      under in
+    StoreContract(
+      "a schema replaces only the version that its author has seen, and drops rules with consent"
+    ) { under in
       try await under.withSpace { space in
         _ = try await space.apply(#"{"version":1,"tables":{}}"#).get()
         let second = try await space.apply(#"{"version":2,"tables":{"t":{"write":"admin"}}}"#).get()
@@ -55,6 +56,7 @@ extension StoreContract {
         var reader = Reader()
         try await reader.pull(from: space)
         try require(reader.records[SchemaChange.key]?["version"], is: 3, "what devices see")
+        try await requireConsent(space)
       }
     },
     StoreContract("every server instance checks operations against the schema in force") { under in
@@ -172,12 +174,38 @@ extension StoreContract {
 }
 
 extension SpaceUnderTest {
-  /// Applies a schema document.
+  /// Applies a schema document, which may drop rules unless the contract is about them.
   func apply(
-    _ json: String, keepsRecords: Bool = false
+    _ json: String, keepsRecords: Bool = false, dropsRules: Bool = true
   ) async throws -> Result<SpaceSchema, Problem> {
     let document = try SpaceSchema(decoding: Array(json.utf8), limits: .standard)
     return try await store.applySchema(
-      document, to: space.id, now: Self.now, keepsRecords: keepsRecords)
+      document, to: space.id, now: Self.now,
+      consent: SchemaConsent(keepsRecords: keepsRecords, dropsRules: dropsRules))
   }
+}
+
+/// Requires that a document drops no rule and no definition unless its sender consents.
+private func requireConsent(_ space: SpaceUnderTest) async throws {
+  let former = """
+    {"tables":{"tasks":{"columns":{"due":{"type":"integer"}},"unique":[["title"]],
+     "definition":{"key":"id","columns":[{"name":"due","type":"integer"}]}}}}
+    """
+  let applied = try await space.apply(former, dropsRules: false).get()
+  let head = try await space.head()
+  let fewer = #"{"tables":{"tasks":{"unique":[["title"]]},"lists":{"write":"admin"}}}"#
+  guard case .failure(let problem) = try await space.apply(fewer, dropsRules: false) else {
+    throw ContractViolation(description: "rules were dropped")
+  }
+  try require(problem.code, is: .schemaLosses, "the code")
+  let losses = ["the definition of tasks", "the type of column due of tasks"]
+  try require(problem.losses, is: losses, "the losses")
+  try require(problem.lossCount, is: 2, "their number")
+  try require(try await space.store.schema(of: space.space.id), is: applied, "the schema")
+  try require(try await space.head(), is: head, "the head")
+  let dropped = try await space.apply(fewer).get()
+  try require(dropped.version, is: applied.version + 1, "the version with consent")
+  // The client repeats a request after a lost answer.
+  try require(
+    try await space.apply(fewer, dropsRules: false).get(), is: dropped, "the same document")
 }

@@ -94,7 +94,7 @@ extension StoreContract {
         var schema = SpaceSchema.empty
         schema.tables["tasks"] = TableRules()
         _ = try await space.store.applySchema(
-          schema, to: space.space.id, now: SpaceUnderTest.now, keepsRecords: false
+          schema, to: space.space.id, now: SpaceUnderTest.now, consent: SchemaConsent()
         ).get()
         given.append(try await space.newest())
         try await space.send(author.packet(inserting: ["b"]))

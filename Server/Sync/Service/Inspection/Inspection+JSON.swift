@@ -149,6 +149,9 @@ extension JSONWriter {
           json.member("holder", ifPresent: violation.holder)
         }
       }
+      json.member("lossCount", problem.lossCount)
+      json.key("losses")
+      json.array(of: problem.losses) { json, loss in json.string(loss) }
     }
   }
 }

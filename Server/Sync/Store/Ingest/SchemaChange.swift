@@ -7,6 +7,8 @@ package enum SchemaChange {
   package static let key = RecordKey(table: "ferry_schema", record: "schema")
   /// The author of schema changes.
   package static let author = ServerWrite.author
+  /// Dropped rules and definitions named by a refusal; the others are counted.
+  package static let lossesNamed = 1_000
 
   /// The data for the store to write, with the schema after the change.
   package struct Decision: Sendable, Equatable {
@@ -20,10 +22,11 @@ package enum SchemaChange {
   /// - Parameters:
   ///   - record: The present record ``key``; `nil` if there is none.
   ///   - current: The schema in this record.
+  ///   - dropsRules: True if the document may drop rules and definitions.
   ///   - random: For the operation's identifier.
   package static func decide(
     _ document: SpaceSchema, current: SpaceSchema, record: RecordState?, in space: SpaceState,
-    now: Int64, random: UInt64
+    dropsRules: Bool = false, now: Int64, random: UInt64
   ) -> Result<Decision, Problem> {
     // The client repeats a request after a lost answer.
     var unversioned = document
@@ -34,6 +37,10 @@ package enum SchemaChange {
     let next = current.version + 1
     guard document.version == 0 || document.version == next else {
       return .failure(.staleSchema(document.version, current: current.version))
+    }
+    let losses = dropsRules ? [] : document.losses(replacing: current)
+    guard losses.isEmpty else {
+      return .failure(.schemaLosses(losses, of: current.version))
     }
     var schema = document
     schema.version = next
@@ -87,4 +94,18 @@ extension Problem {
       "the document is version \(version), but the space has version \(current): read that "
         + "version, change it and apply it as version \(current + 1)")
   }
+
+  fileprivate static func schemaLosses(_ losses: [String], of version: Int64) -> Problem {
+    let (shown, more) = (losses.prefix(lossesShown), losses.count - lossesShown)
+    return Problem(
+      .schemaLosses,
+      "version \(version) of the schema has \(losses.count.counted("rule")) that the document does "
+        + "not have: \(shown.joined(separator: ", "))"
+        + (more > 0 ? " and \(more.grouped) more" : "")
+        + "; nothing was changed: add them to the document, or confirm that they are dropped",
+      losses: Array(losses.prefix(SchemaChange.lossesNamed)), lossCount: losses.count)
+  }
+
+  /// Losses in the detail, for people.
+  private static let lossesShown = 5
 }

@@ -72,10 +72,10 @@ package protocol InspectionStore: Sendable {
     of devices: [DeviceID], in space: Int64
   ) async throws(StoreError) -> [DeviceIdentity]
 
-  /// Decides about a schema like ``SyncStore/applySchema(_:to:now:keepsRecords:by:)``, and changes
+  /// Decides about a schema like ``SyncStore/applySchema(_:to:now:consent:by:)``, and changes
   /// nothing. Returns the schema that would be in force.
   func checkSchema(
-    _ document: SpaceSchema, of space: Int64, now: Int64, keepsRecords: Bool
+    _ document: SpaceSchema, of space: Int64, now: Int64, consent: SchemaConsent
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
   /// Writes observations down.

@@ -8,8 +8,7 @@ struct PostgresSchemaChange {
 
   let space: Int64
   let now: Int64
-  /// True if records may go on breaking types and required columns.
-  let keepsRecords: Bool
+  let consent: SchemaConsent
   let timelines: OwnTimelines
   /// True if everything is rolled back at the end.
   var onlyChecks = false
@@ -46,7 +45,8 @@ struct PostgresSchemaChange {
         let record = try Self.record(in: space, on: connection)
         let current = try SpaceSchema(stored: record) ?? .empty
         let decision = SchemaChange.decide(
-          document, current: current, record: record, in: state, now: now, random: random)
+          document, current: current, record: record, in: state,
+          dropsRules: consent.dropsRules, now: now, random: random)
         guard case .success(let change) = decision, !change.effects.isEmpty else {
           return (IngestEffects?.none, decision.map(\.schema))
         }
@@ -112,7 +112,7 @@ struct PostgresSchemaChange {
         _ = try connection.query(Self.forget, parameters)
       }
     }
-    var audit = SchemaAudit(from: old, to: new, keepsRecords: keepsRecords)
+    var audit = SchemaAudit(from: old, to: new, keepsRecords: consent.keepsRecords)
     for table in audit.tables {
       var last: Name? = ""
       while let from = last {

@@ -201,10 +201,11 @@ package final class PostgresStore: SyncStore {
   }
 
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
+    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
+    by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let change = PostgresSchemaChange(
-      space: space, now: now, keepsRecords: keepsRecords, timelines: timelines, mark: mark)
+      space: space, now: now, consent: consent, timelines: timelines, mark: mark)
     let random = makeRandom()
     let (head, answer) = try await run { connection in
       try change.apply(document, random: random, on: connection)

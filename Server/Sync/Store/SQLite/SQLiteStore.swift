@@ -201,10 +201,10 @@ package final class SQLiteStore: SyncStore {
   }
 
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
+    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
+    by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    let work = SchemaWork(
-      document, now: now, keepsRecords: keepsRecords, random: makeRandom(), by: mark)
+    let work = SchemaWork(document, now: now, consent: consent, random: makeRandom(), by: mark)
     return try await run(work, in: space)
   }
 

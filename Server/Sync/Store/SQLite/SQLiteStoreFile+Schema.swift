@@ -10,8 +10,7 @@ import FerryStoredValues
 struct SchemaWork: Sendable {
   let document: SpaceSchema
   let now: Int64
-  /// True if records may go on breaking types and required columns.
-  let keepsRecords: Bool
+  let consent: SchemaConsent
   /// True if nothing is changed in the end.
   let onlyChecks: Bool
   /// For the identifier of the operation that reports the schema.
@@ -21,11 +20,11 @@ struct SchemaWork: Sendable {
   fileprivate var check: Check?
 
   init(
-    _ document: SpaceSchema, now: Int64, keepsRecords: Bool = false, onlyChecks: Bool = false,
-    random: UInt64, by mark: AuditMark? = nil
+    _ document: SpaceSchema, now: Int64, consent: SchemaConsent = SchemaConsent(),
+    onlyChecks: Bool = false, random: UInt64, by mark: AuditMark? = nil
   ) {
     (self.document, self.now, self.random, self.mark) = (document, now, random, mark)
-    (self.keepsRecords, self.onlyChecks) = (keepsRecords, onlyChecks)
+    (self.consent, self.onlyChecks) = (consent, onlyChecks)
   }
 
   /// Attempts before the space counts as busy: other processes change it.
@@ -68,9 +67,10 @@ extension SQLiteStoreFile {
   ///
   /// - Parameter random: For the identifier of the reporting operation.
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, random: UInt64
+    _ document: SpaceSchema, to space: Int64, now: Int64,
+    consent: SchemaConsent = SchemaConsent(), random: UInt64
   ) throws -> Result<SpaceSchema, Problem> {
-    var work = SchemaWork(document, now: now, random: random)
+    var work = SchemaWork(document, now: now, consent: consent, random: random)
     while true {
       if let answer = try step(&work, in: space) { return answer }
     }
@@ -114,12 +114,13 @@ extension SQLiteStoreFile {
     }
     let current = try SpaceSchema(stored: record) ?? .empty
     let decision = SchemaChange.decide(
-      work.document, current: current, record: record, in: before, now: work.now,
-      random: work.random)
+      work.document, current: current, record: record, in: before,
+      dropsRules: work.consent.dropsRules, now: work.now, random: work.random)
     guard case .success(let change) = decision, !change.effects.isEmpty else {
       return decision.map(\.schema)
     }
-    let audit = SchemaAudit(from: current, to: change.schema, keepsRecords: work.keepsRecords)
+    let audit = SchemaAudit(
+      from: current, to: change.schema, keepsRecords: work.consent.keepsRecords)
     work.check = SchemaWork.Check(
       before: before, current: current, change: change, audit: audit,
       tables: audit.tables.reversed())

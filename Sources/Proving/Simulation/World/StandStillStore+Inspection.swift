@@ -94,10 +94,10 @@ extension StandStillStore {
   }
 
   func checkSchema(
-    _ document: SpaceSchema, of space: Int64, now: Int64, keepsRecords: Bool
+    _ document: SpaceSchema, of space: Int64, now: Int64, consent: SchemaConsent
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     try await still { store async throws(StoreError) in
-      try await store.checkSchema(document, of: space, now: now, keepsRecords: keepsRecords)
+      try await store.checkSchema(document, of: space, now: now, consent: consent)
     }
   }
 

@@ -57,11 +57,12 @@ final class StandStillStore: SyncStore {
   }
 
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
+    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
+    by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let answer = try await still { store async throws(StoreError) in
       try await store.applySchema(
-        document, to: space, now: now, keepsRecords: keepsRecords, by: mark)
+        document, to: space, now: now, consent: consent, by: mark)
     }
     if let head = try await spaces().first(where: { $0.id == space })?.head {
       moves.publish(HeadMove(space: space, head: head))
