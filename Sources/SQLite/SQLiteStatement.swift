@@ -178,6 +178,9 @@ package final class SQLiteStatement {
     Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_REPREPARE, 0))
   }
 
+  /// The number of runs.
+  package var runCount: Int { Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_RUN, 0)) }
+
   /// True if the statement only reads (https://sqlite.org/c3ref/stmt_readonly.html).
   package var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
 }

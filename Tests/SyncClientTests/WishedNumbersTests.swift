@@ -60,6 +60,44 @@ struct WishedNumbersTests {
     #expect(numbers == [[1], [3], [2]])
   }
 
+  /// Returns how often pages are read again while a list of four records is applied.
+  private func readsAgain(own: [Int64]) throws -> Int {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE orders(id INTEGER PRIMARY KEY, place INT)")
+    for number in own { try replica.run("INSERT INTO orders VALUES (?, -1)", [.integer(number)]) }
+    try replica.file.track(["orders"])
+    let changes = changes([1, 2, 3, 4])
+    let first = maker.page(Array(changes.prefix(2)), head: 4, more: true)
+    try replica.file.stage(first.body, first.head, changes: 2)
+    let statement = try replica.file.connection.statement(StagedPageCursor.selection)
+    let before = statement.runCount
+    try replica.apply(Array(changes.dropFirst(2)))
+    return statement.runCount - before
+  }
+
+  @Test("pages are decoded once, and again only for the first record whose number is taken")
+  func reads() throws {
+    #expect(try readsAgain(own: []) == 0)
+    #expect(try readsAgain(own: [9]) == 0)
+    let once = try readsAgain(own: [1])
+    #expect(once > 0)
+    #expect(try readsAgain(own: [1, 2, 4]) == once)
+  }
+
+  @Test("the integers of a list are read for the first caller, and again after a failure")
+  func source() throws {
+    var reads = 0
+    let source = WishedNumbersSource {
+      reads += 1
+      if reads == 1 { throw CaptureRefusal("busy") }
+      return WishedNumbers(of: ["orders"])
+    }
+    #expect(throws: CaptureRefusal.self) { _ = try source.numbers() }
+    for _ in 0..<2 { #expect(try source.numbers() == WishedNumbers(of: ["orders"])) }
+    #expect(reads == 2)
+    #expect(try WishedNumbersSource().numbers().isEmpty)
+  }
+
   private func changes(_ list: [UInt32]) -> [Change] {
     list.enumerated().map { place, number in
       let id = UniqueID(milliseconds: 1_700_000_000_000, random: UInt64(place), number: number)

@@ -88,7 +88,7 @@ struct KeyNumbers {
   ///   - wished: the numbers that are left for other records of the pull list.
   /// - Throws: ``CaptureRefusal`` if all numbers are taken.
   func choose(
-    for record: String, in table: Name, transaction: Int64, besides wished: WishedNumbers
+    for record: String, in table: Name, transaction: Int64, besides wished: WishedNumbersSource
   ) throws -> Int64 {
     let book = try book(table)
     if let known = try place(of: record, in: book) {
@@ -117,13 +117,13 @@ struct KeyNumbers {
 
   /// Returns the number after the largest.
   private func next(
-    in book: Book, _ table: Name, _ wished: WishedNumbers
+    in book: Book, _ table: Name, _ wished: WishedNumbersSource
   ) throws -> Int64 {
     let newest = try max(
       connection.first("SELECT max(number) FROM \(book.keys) WHERE tbl = ?", book.table) {
         $0.int64(0)
       } ?? 0, newestRow(of: table))
-    guard let number = wished.number(after: newest, in: table) else {
+    guard let number = try wished.numbers().number(after: newest, in: table) else {
       throw CaptureRefusal("ferry: the table \(table) has no integer left for another row")
     }
     return number

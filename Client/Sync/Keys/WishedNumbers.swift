@@ -31,13 +31,38 @@ struct WishedNumbers: Equatable {
   }
 }
 
+/// The integers of a pull list, which are read when the first record needs another one than its own.
+final class WishedNumbersSource {
+  private var read: (() throws -> WishedNumbers)?
+  private var known = WishedNumbers()
+
+  /// No integers.
+  init() {}
+
+  /// - Parameter read: reads the integers; called until it succeeds.
+  init(_ read: @escaping () throws -> WishedNumbers) { self.read = read }
+
+  /// Returns the integers, read for the first caller.
+  func numbers() throws -> WishedNumbers {
+    guard let read else { return known }
+    known = try read()
+    self.read = nil
+    return known
+  }
+}
+
 extension ReplicaFile {
-  /// Returns the integers that deferred records contain, and those of a pull list.
+  /// Returns the integers that deferred records contain, and those of a pull list. Most lists need none, and
+  /// their pages are decoded once.
   ///
   /// - Parameters:
   ///   - body: the last page of the list; `nil` if its pages are not applied.
   ///   - left: changes that are applied instead of the pages.
-  func wishedNumbers(last body: [UInt8]? = nil, _ left: [Change] = []) throws -> WishedNumbers {
+  func wishedNumbers(last body: [UInt8]? = nil, _ left: [Change] = []) -> WishedNumbersSource {
+    WishedNumbersSource { [unowned self] in try readWishedNumbers(last: body, left) }
+  }
+
+  private func readWishedNumbers(last body: [UInt8]?, _ left: [Change]) throws -> WishedNumbers {
     let tables = try connection.rows(
       "SELECT name FROM ferry_tables WHERE identity = ?", KeyIdentity.mapped.rawValue
     ) { $0.name(0) }
@@ -51,7 +76,9 @@ extension ReplicaFile {
       wished.add(change.key.record, in: change.key.table)
     }
     guard let body, !wished.isEmpty else { return wished }
-    try stagedPages.forEach(last: body) { page in
+    // The caller may be within a loop over the pages, which has the statement of `forEach`.
+    var pages = StagedPageCursor(stagedPages, last: body)
+    while let page = try pages.next() {
       _ = try page.open()
       while let batch = try page.next() {
         for case .success(let change) in batch where change.state.isAlive {

@@ -53,8 +53,8 @@ final class CaptureContext {
   var isTakingAside = false
   /// How far the device has seen rows that go with the record; `nil` outside of a pull list.
   var seen: SeenRows?
-  /// The integers that the records of the pull list contain; empty outside of a pull list.
-  var wished = WishedNumbers()
+  /// The integers that the records of the pull list contain; none outside of a pull list.
+  var wished = WishedNumbersSource()
   /// True if the record has the new values; triggers make all later writes.
   var isApplied = false
   /// True if the current write is a batch's own.

@@ -158,7 +158,7 @@ extension ReplicaFile {
     _ progress: (Int) -> Void = { _ in }, filled: FilledList? = nil,
     beforeCommit: (ApplyPass, Set<RecordKey>) throws -> Void = { _, _ in }
   ) throws -> AppliedPull {
-    defer { (capture.mode, capture.wished) = (.recording, WishedNumbers()) }
+    defer { (capture.mode, capture.wished) = (.recording, WishedNumbersSource()) }
     return try connection.transaction {
       try connection.deferForeignKeys()
       // Another process may have changed the schema since the last check.
@@ -169,7 +169,7 @@ extension ReplicaFile {
       let replacement = before.replacement
       try moveCursor(to: head)
       // Filled tables have no integers of this device: the pages need not be read again.
-      capture.wished = try wishedNumbers(last: filled == nil ? body : nil, filled?.left ?? [])
+      capture.wished = wishedNumbers(last: filled == nil ? body : nil, filled?.left ?? [])
       capture.mode = .applying
       var pass = try ApplyPass(
         file: self, device: identity().device, deferred, seen: SeenRows(cursor: before.applied))

@@ -9,7 +9,7 @@ extension ReplicaFile {
   func applyKept(_ choices: [KeptChoice]) throws {
     guard try choices.contains(where: { try kept.next($0, after: .start) != nil }) else { return }
     let (before, wished) = (capture.mode, capture.wished)
-    capture.wished = try wishedNumbers()
+    capture.wished = wishedNumbers()
     capture.mode = .applying
     defer { (capture.mode, capture.wished) = (before, wished) }
     let found = try connection.deferringForeignKeys { try applyKeptInAnyOrder(choices) }

@@ -48,6 +48,10 @@ struct StagedPages {
 /// Reads the pages of a complete list one by one. The connection reads nothing between two pages, so that its
 /// owner may write in transactions of its own beside other processes.
 struct StagedPageCursor {
+  /// Selects the page after a place.
+  static let selection =
+    "SELECT page, body FROM ferry_staged WHERE page > ? ORDER BY page LIMIT 1"
+
   private let pages: StagedPages
   private var last: [UInt8]?
   private var place = Int64.min
@@ -68,9 +72,9 @@ struct StagedPageCursor {
   }
 
   private mutating func read() throws -> PageFeed? {
-    let staged = try pages.connection.first(
-      "SELECT page, body FROM ferry_staged WHERE page > ? ORDER BY page LIMIT 1", place
-    ) { ($0.int64(0), StoredPage($0.blob(1))) }
+    let staged = try pages.connection.first(Self.selection, place) {
+      ($0.int64(0), StoredPage($0.blob(1)))
+    }
     if let (found, body) = staged {
       place = found
       return try PageFeed(body, limits: pages.limits)
