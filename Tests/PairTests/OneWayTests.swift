@@ -238,6 +238,25 @@ struct OneWayTests {
     #expect(try await pair.two.rows("SELECT body FROM messages WHERE id = 'a'") == [["five"]])
   }
 
+  @Test("a refused batch is listed by its condition, and sent again with others")
+  func refusedBatch() async throws {
+    let pair = try await makePair()
+    try await send("a", from: pair.one)
+    try await pair.one.exchange()
+    let rule = #"{"tables":{"messages":{"columns":{"body":{"type":"text"}}}}}"#
+    try await pair.two.open().applySchema(try SpaceSchema(json: rule))
+    for body in ["5", "x"] {
+      try await pair.one.ferry(
+        "batch", "messages", "--where", "body = 'hello'", "--set", "body=\(body)")
+    }
+    #expect(try await pair.one.exchange(exits: 4).quarantined == 1)
+    let listed = try await pair.one.ferry("uploads")
+    #expect(listed.output.contains("set where body = 'hello'"), "\(listed.output)")
+    #expect(listed.output.contains("schema_violation"), "\(listed.output)")
+    #expect(try await states(pair.one) == ["set where body = 'hello' dirty failed"])
+    #expect(try await pair.one.ferry("retry").output.contains("1 record"))
+  }
+
   @Test("a deleted message is listed as deleted until the server has acknowledged it")
   func deleted() async throws {
     let pair = try await makePair()

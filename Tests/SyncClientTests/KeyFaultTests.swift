@@ -69,6 +69,52 @@ struct KeyFaultTests {
     #expect(try replica.pending.isEmpty)
   }
 
+  @Test(
+    "the error for a bad key of several columns names the table and the column at fault",
+    arguments: [
+      ("'a', NULL, 1", "column n of a record's key (tag, n, album) must be an integer"),
+      ("NULL, 1.5, 1", "column tag of a record's key (tag, n, album) must be an integer"),
+      ("'a', 1.5, 1", "column n of a record's key (tag, n, album) must be an integer"),
+      ("CAST(x'ff' AS TEXT), 7, 1", "column tag of a record's key (tag, n, album) must be"),
+      ("'a', 7, NULL", "column album of a record's key (tag, n, album) must be an integer"),
+      ("'a', 7, 'x'", "column album refers to album, whose keys are integers, and 'x' is none"),
+      (
+        "'a', printf('%600s', 'x'), 1",
+        "column n of a record's key (tag, n, album) is too long: the whole key may have 512 bytes"
+      ),
+    ])
+  func composite(key: String, reason: String) throws {
+    let replica = try tracked(
+      """
+      CREATE TABLE album(id INTEGER PRIMARY KEY);
+      CREATE TABLE tags(tag, n, album REFERENCES album(id), PRIMARY KEY(tag, n, album));
+      INSERT INTO album VALUES (1); INSERT INTO tags VALUES ('before', 1, 1)
+      """, ["album", "tags"])
+    try replica.file.write { try $0.renameTable("tags", to: "my tags") }
+    let pending = try replica.pending.count
+    for statement in [
+      "INSERT INTO \"my tags\" VALUES (\(key))",
+      "UPDATE \"my tags\" SET (tag, n, album) = (SELECT \(key))",
+    ] {
+      let error = #expect(throws: (any Error).self) { try replica.run(statement) }
+      let message = error.map { "\($0)" } ?? ""
+      #expect(message.contains("table my tags: " + reason), "\(message)")
+    }
+    #expect(try replica.pending.count == pending)
+    #expect(try replica.rows("SELECT * FROM \"my tags\"") == [["before", 1, 1]])
+    try replica.run("DELETE FROM \"my tags\"")
+    #expect(try replica.pending.last?.kind == .delete)
+  }
+
+  @Test("the reason of a record that waits for another key names the column")
+  func pulledKey() throws {
+    let replica = try tracked(
+      "CREATE TABLE t(id TEXT, x, n INT, PRIMARY KEY(id, n))", ["t"], identity: .value)
+    try replica.apply([maker.change(1, "t", #"["a","7"]"#, [Column("x", 1)])])
+    let reason = try #require(try replica.file.waitingChanges(limit: 1).first?.reason)
+    #expect(reason.contains("has no value for the key's column n"), "\(reason)")
+  }
+
   @Test("a table keeps its identity when it is tracked again")
   func again() throws {
     let replica = try tracked(

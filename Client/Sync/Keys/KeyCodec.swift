@@ -62,6 +62,30 @@ enum KeyCodec {
   }
 }
 
+extension KeyCodec {
+  /// The column because of which values are no key.
+  struct Fault: Equatable {
+    /// The column's place in the key.
+    let place: Int
+    /// True if the key is too long, and the column has most of the bytes; false for another value.
+    let isLength: Bool
+
+    /// Finds the fault of values without an identifier.
+    init(in key: [Value]) {
+      let unusable = key.firstIndex { !$0.isKeyPart }
+      let longest = key.indices.max { key[$0].byteCount < key[$1].byteCount }
+      (place, isLength) = (unusable ?? longest ?? 0, unusable == nil)
+    }
+
+    init(code: Int64) {
+      (place, isLength) = (Int(clamping: code.magnitude) - 1, code < 0)
+    }
+
+    /// The fault as an integer: no identifier is one.
+    var code: Int64 { Int64(place + 1) * (isLength ? -1 : 1) }
+  }
+}
+
 extension Value {
   /// True if the value can be a part of a key. Two reals that print alike may differ.
   fileprivate var isKeyPart: Bool {

@@ -33,16 +33,25 @@ enum KeyFunctions {
       let values = (0..<arguments.count).map(arguments.value)
       answer.set(optional: KeyCodec.record(for: values))
     }
+    // The identifier of a row that is recorded; the code of a fault if the key is bad.
+    try add("ferry_joined", -1) { arguments, answer in
+      let values = (0..<arguments.count).map(arguments.value)
+      guard let record = KeyCodec.record(for: values) else {
+        return answer.set(KeyCodec.Fault(in: values).code)
+      }
+      answer.set(optional: record)
+    }
     // A part of a sought key; NULL if no row can have it.
     try add("ferry_part", 4) { arguments, answer in
       guard let part = try arguments.keyPart() else { return answer.setNull() }
       answer.set(part)
     }
     // A part of a written key.
-    try add("ferry_key", 4) { arguments, answer in
+    try add("ferry_key", 5) { arguments, answer in
       guard let part = try arguments.keyPart() else {
         throw CaptureRefusal(
-          "the identifier \(arguments.value(0).literal) is no value of the table's key")
+          "the identifier \(arguments.value(0).literal) has no value for the key's column "
+            + "\(arguments.name(4))")
       }
       answer.set(part)
     }
@@ -55,9 +64,10 @@ enum KeyFunctions {
     try install(on: connection, callers: callers)
     let numbers = KeyNumbers(connection: connection)
     func add(
-      _ name: String, _ body: @escaping (SQLiteArguments, SQLiteAnswer) throws -> Void
+      _ name: String, _ count: Int32 = 2,
+      _ body: @escaping (SQLiteArguments, SQLiteAnswer) throws -> Void
     ) throws {
-      try Self.add(name, 2, to: connection, callers, body)
+      try Self.add(name, count, to: connection, callers, body)
     }
     try add("ferry_inserted") { [unowned context] arguments, answer in
       guard !context.isSuspended, let number = try arguments.number(1) else {
@@ -70,8 +80,8 @@ enum KeyFunctions {
       if state != known { try numbers.set(state, of: number, in: table) }
       answer.set(optional: state.record)
     }
-    try add("ferry_referred") { [unowned context] arguments, answer in
-      guard !context.isSuspended, let number = try arguments.number(1) else {
+    try add("ferry_referred", 3) { [unowned context] arguments, answer in
+      guard !context.isSuspended, let number = try arguments.number(1, at: 2) else {
         return answer.setNull()
       }
       let (table, known) = try known(arguments, number)
@@ -144,12 +154,18 @@ extension SQLiteArguments {
 
   /// Returns a device's own number; `nil` for NULL.
   ///
+  /// - Parameter place: the argument that names the column of a reference.
   /// - Throws: ``CaptureRefusal`` for any other value.
-  fileprivate func number(_ index: Int) throws -> Int64? {
+  fileprivate func number(_ index: Int, at place: Int? = nil) throws -> Int64? {
     switch type(index) {
     case .null: return nil
     case .integer: return int64(index)
     default:
+      if let place {
+        throw CaptureRefusal(
+          "ferry: \(name(place)) refers to \(name(0)), whose keys are integers, and "
+            + "\(value(index).literal) is none")
+      }
       throw CaptureRefusal(
         "ferry: the value \(value(index).literal) is no key of the table \(name(0)), whose keys are "
           + "integers")

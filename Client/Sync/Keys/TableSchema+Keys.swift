@@ -7,29 +7,52 @@ extension TableSchema {
   ///
   /// - Parameter side: the row's name in the statement, such as `t` or `NEW`.
   func record(of side: String? = nil) -> String {
-    record(of: side, number: "ferry_record", reference: "ferry_record")
+    record(of: side, number: "ferry_record")
   }
 
-  /// Returns the identifier of a row inside a trigger for it.
+  /// Returns the identifier of a row inside a trigger for it. The identifier of a bad key with several
+  /// columns is a ``KeyCodec/Fault``.
   func recorded(_ side: String, by function: String = "ferry_record") -> String {
     // What a row was is known already.
-    let reference = side == "OLD" ? "ferry_record" : "ferry_referred"
-    return record(of: side, number: function, reference: reference)
+    if side == "OLD" { return record(of: side, number: function, join: "ferry_joined") }
+    return record(of: side, number: function, join: "ferry_joined") { key, numbers, place in
+      referred(to: numbers, by: key.local, place)
+    }
   }
 
-  private func record(of side: String?, number: String, reference: String) -> String {
+  private func record(
+    of side: String?, number: String, join: String = "ferry_join",
+    reference: (KeyColumn, Name, String) -> String = { "ferry_record(\(literal($1)), \($2))" }
+  ) -> String {
     func place(_ key: KeyColumn) -> String { (side.map { "\($0)." } ?? "") + quoted(key.local) }
     switch identity {
     case .text: return place(keys[0])
     case .mapped: return "\(number)(\(literal(name)), \(place(keys[0])))"
     case .value:
       let parts = keys.map { key in
-        key.numbers.map { "\(reference)(\(literal($0)), \(place(key)))" } ?? place(key)
+        key.numbers.map { reference(key, $0, place(key)) } ?? place(key)
       }
       // The only part of a key is the same record as what it refers to.
       if parts.count == 1 && keys[0].numbers != nil { return parts[0] }
-      return "ferry_join(\(parts.joined(separator: ", ")))"
+      return "\(parts.count == 1 ? "ferry_join" : join)(\(parts.joined(separator: ", ")))"
     }
+  }
+
+  /// Returns the record to which a column of a written row refers.
+  ///
+  /// - Parameters:
+  ///   - numbers: the table of the record.
+  ///   - column: the column's name in this file, for the message about a value that is no integer.
+  ///   - value: the column's value, as SQL.
+  fileprivate func referred(to numbers: Name, by column: Name, _ value: String) -> String {
+    let place = quoted(literal: "table \(local): column \(column)")
+    return "ferry_referred(\(literal(numbers)), \(value), \(place))"
+  }
+
+  /// Returns a column's value of a row inside a trigger for it, as the space knows it.
+  func recorded(_ column: ColumnInfo, of side: String) -> String {
+    guard side != "OLD", let numbers = column.numbers else { return column.read(side) }
+    return referred(to: numbers, by: column.local, "\(side).\(quoted(column.local))")
   }
 
   /// Returns the condition to find a record's row.
@@ -59,16 +82,18 @@ extension TableSchema {
         return ["\(number)(\(literal(numbers)), \(parameter))"]
       }
       return keys.enumerated().map { index, key in
+        let place = "\(parameter), \(index), \(keys.count), \(key.affinity.rawValue)"
         let part =
-          (number == "ferry_chosen" ? "ferry_key" : "ferry_part")
-          + "(\(parameter), \(index), \(keys.count), \(key.affinity.rawValue))"
+          number == "ferry_chosen"
+          ? "ferry_key(\(place), \(literal(key.local)))" : "ferry_part(\(place))"
         return key.numbers.map { "\(number)(\(literal($0)), \(part))" } ?? part
       }
     }
   }
 
-  private func literal(_ name: Name) -> String { quoted(literal: name.text) }
 }
+
+private func literal(_ name: Name) -> String { quoted(literal: name.text) }
 
 extension TableSchema.ColumnInfo {
   /// Returns the column's value as the space knows it.
@@ -77,13 +102,6 @@ extension TableSchema.ColumnInfo {
   func read(_ side: String? = nil) -> String {
     let place = (side.map { "\($0)." } ?? "") + quoted(local)
     return numbers.map { "ferry_record(\(quoted(literal: $0.text)), \(place))" } ?? place
-  }
-
-  /// Returns the same, of a row inside a trigger for it.
-  func recorded(_ side: String) -> String {
-    if side == "OLD" { return read(side) }
-    let place = "\(side).\(quoted(local))"
-    return numbers.map { "ferry_referred(\(quoted(literal: $0.text)), \(place))" } ?? place
   }
 
   /// Returns the value to write for one of the space.

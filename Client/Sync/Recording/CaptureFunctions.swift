@@ -107,23 +107,25 @@ extension CaptureContext {
       isApplied = isApplied || isAppliedRecord(arguments, table: 1)
       return .success(false)
     }
+    // Read before the key is used as a text.
+    let keyType = arguments.type(2)
     let isOfBatch = mode == .batching && isOfBatch(arguments)
     if isOfBatch && kind != .update { return .success(false) }
     let isFirst = arguments.int64(0) & CapturedPart.first != 0
-    if isFirst || kind == .delete, let fault = keyFault(arguments, recorder) {
+    if isFirst || kind == .delete, let fault = keyFault(arguments, keyType, recorder) {
       // Another program wrote the row: it was never recorded, and may go.
-      return kind == .delete ? .success(false) : .failure(refusal(fault, arguments))
+      return kind == .delete ? .success(false) : .failure(refusal(fault, arguments, recorder))
     }
     let fault: String? = collect { row in
       if isFirst { row.begin(kind) }
       if kind != .update { return collectRow(arguments, into: &row) }
       return collectDifference(arguments, into: &row, isOfBatch: isOfBatch)
     }
-    if let fault { return .failure(refusal(fault, arguments)) }
+    if let fault { return .failure(refusal(fault, arguments, recorder)) }
     if isOfBatch {
       let isLast = arguments.int64(0) & CapturedPart.last != 0
       if isLast, let fault = collect({ $0.sizeFault }) {
-        return .failure(refusal(fault, arguments))
+        return .failure(refusal(fault, arguments, recorder))
       }
       return .success(false)
     }
@@ -204,26 +206,33 @@ extension CaptureContext {
 
   /// Returns the reason why the key cannot identify a record, or `nil`.
   private func keyFault(
-    _ arguments: SQLiteArguments, _ recorder: OperationRecorder
+    _ arguments: SQLiteArguments, _ type: SQLiteType, _ recorder: OperationRecorder
   ) -> String? {
     let limit = Limits.standard.recordBytes
-    let rule: String
-    if arguments.type(2) != .text {
+    var rule = "must have 1 to \(limit) bytes of UTF-8 without U+0000"
+    if type == .text {
+      let text = arguments.textBytes(2)
+      if (1...limit).contains(text.count), !text.contains(0), isValidUTF8(text) { return nil }
+    } else if type != .integer {
       rule =
         "must be text and not NULL, or of the kind for which its table is tracked; give it an id "
         + "such as a UUIDv7"
-    } else {
-      let text = arguments.textBytes(2)
-      if (1...limit).contains(text.count), !text.contains(0), isValidUTF8(text) { return nil }
-      rule = "must have 1 to \(limit) bytes of UTF-8 without U+0000"
     }
     let columns = recorder.keyColumns(of: arguments.textBytes(1))
-    let place = columns.isEmpty ? "" : " (\(columns.joined(separator: ", ")))"
-    return "a record's key\(place) \(rule)"
+    let list = columns.joined(separator: ", ")
+    let key = "a record's key" + (columns.isEmpty ? "" : " (\(list))")
+    let fault = KeyCodec.Fault(code: type == .integer ? arguments.int64(2) : 0)
+    guard columns.indices.contains(fault.place) else { return "\(key) \(rule)" }
+    let column = "column \(columns[fault.place]) of \(key)"
+    return fault.isLength
+      ? "\(column) is too long: the whole key may have \(limit) bytes"
+      : "\(column) must be an integer, a blob or a text in UTF-8, and not NULL"
   }
 
-  private func refusal(_ fault: String, _ arguments: SQLiteArguments) -> CaptureRefusal {
-    let table = String(decoding: arguments.textBytes(1), as: UTF8.self)
+  private func refusal(
+    _ fault: String, _ arguments: SQLiteArguments, _ recorder: OperationRecorder
+  ) -> CaptureRefusal {
+    let table = recorder.localName(of: arguments.textBytes(1))
     return CaptureRefusal("ferry: table \(table): \(fault)")
   }
 }

@@ -144,7 +144,7 @@ enum CaptureTriggers {
       name: table.name, local: table.local, keys: table.keys, identity: table.identity,
       columns: table.columns.filter { columns.contains($0.name) })
     let recorded = calls("ferry_update", narrowed, table.recorded(name)) { column in
-      [jsonName(column.name, column.capture(rules).mark), "?", column.recorded(name)]
+      [jsonName(column.name, column.capture(rules).mark), "?", table.recorded(column, of: name)]
     }
     return "SELECT \(recorded) FROM \(name) "
       + "WHERE \(table.has(record: "?\(narrowed.columns.count + 1)", in: name))"
@@ -205,7 +205,7 @@ enum CaptureTriggers {
     _ function: String, _ table: TableSchema, _ side: String, record: String, counters: [Name] = []
   ) -> String {
     calls(function, table, record) { column in
-      let value = column.recorded(side)
+      let value = table.recorded(column, of: side)
       let isEmptied = counters.contains(column.name)
       return [
         jsonName(column.name),
@@ -219,8 +219,8 @@ enum CaptureTriggers {
   private static func difference(_ table: TableSchema, _ rules: TableRules) -> String {
     calls("ferry_update", table, table.recorded("NEW")) { column in
       [
-        jsonName(column.name, column.capture(rules).mark), column.recorded("OLD"),
-        column.recorded("NEW"),
+        jsonName(column.name, column.capture(rules).mark), table.recorded(column, of: "OLD"),
+        table.recorded(column, of: "NEW"),
       ]
     }
   }

@@ -85,6 +85,16 @@ final class OperationRecorder {
     return state
   }
 
+  /// Returns the name of a table in this file, for a message.
+  ///
+  /// - Parameter table: the name in the space.
+  func localName(of table: UnsafeBufferPointer<UInt8>) -> String {
+    let name = try? connection.first(
+      "SELECT local FROM ferry_tables WHERE name = ?", SQLiteText(table)
+    ) { $0.text(0) }
+    return name ?? String(decoding: table, as: UTF8.self)
+  }
+
   /// Returns the columns of a tracked table's key, for a message; none if they cannot be read.
   ///
   /// - Parameter table: the name in the space.
