@@ -30,7 +30,7 @@ extension FerryCommand {
             [
               ("id", .int(kept.number)), ("at", .string(Presentation.time(kept.noticedAt))),
               ("state", .string(kept.state)),
-            ] + LoggedLine(kept, names).json + present.json
+            ] + LoggedLine(kept, names, schema).json + present.json
           ).text
         })
       return .done

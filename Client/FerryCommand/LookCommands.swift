@@ -106,7 +106,8 @@ extension FerryCommand {
         json: [("detail", .string(entry.detail))])
     }
     let names = try await replica.deviceNames()
-    entries += try await replica.conflicts(limit: count).map { LoggedLine($0, names) }
+    let schema = try await replica.pulledSchema()
+    entries += try await replica.conflicts(limit: count).map { LoggedLine($0, names, schema) }
     entries.sort { $0.at > $1.at }
     if arguments.flag("json") {
       try TextOutput.standardOutput.lines(
@@ -140,7 +141,8 @@ struct LoggedLine {
     self.json = json
   }
 
-  init(_ kept: KeptConflict, _ names: DeviceNames) {
+  /// - Parameter schema: the rules of the space, which name the counters.
+  init(_ kept: KeptConflict, _ names: DeviceNames, _ schema: SpaceSchema) {
     let conflict = kept.conflict
     func who(_ device: DeviceID, _ isOwn: Bool) -> String {
       if isOwn { return "this device" }
@@ -149,9 +151,8 @@ struct LoggedLine {
     }
     let place =
       "\(kept.key.table) \(kept.key.record)" + (conflict.column.map { " \($0)" } ?? "")
-    let lost =
-      conflict.column == nil
-      ? "a change of the record" : "'\(Presentation.cell(conflict.lost))'"
+    let value = Presentation.cell(ofLost: conflict, in: kept.key.table, schema)
+    let lost = conflict.column == nil ? "a change of the record" : "'\(value)'"
     self.init(
       at: kept.noticedAt, event: "conflict",
       detail: "\(place): \(lost) of \(who(conflict.loser.device, kept.isLosersOwn)) "

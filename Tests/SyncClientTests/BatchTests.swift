@@ -10,8 +10,8 @@ struct BatchTests {
   private let maker = PageMaker()
 
   /// Tasks a, b and c, present on the server; c is done.
-  private func withThree() throws -> ReplicaFixture {
-    let replica = try ReplicaFixture.withTasks()
+  private func withThree(limits: Limits = .standard) throws -> ReplicaFixture {
+    let replica = try ReplicaFixture.withTasks(limits: limits)
     try replica.apply([
       maker.change(1, "tasks", "a", [Column("title", "x"), Column("done", 0)]),
       maker.change(2, "tasks", "b", [Column("title", "y"), Column("done", 0)]),
@@ -298,6 +298,37 @@ struct BatchTests {
     #expect(try replica.pending.map(\.kind) == [.batch, .update])
     #expect(try replica.rows("SELECT record FROM ferry_batch_rows") == [["b"]])
     #expect(try replica.file.refreshes.next().map(\.record) == ["a"])
+  }
+
+  @Test("a refused batch leaves with all packets of its transaction, and with no other one")
+  func refusedInSeveralPackets() throws {
+    var limits = Limits.standard
+    limits.operationsPerPacket = 2
+    let replica = try withThree(limits: limits)
+    try replica.run("UPDATE tasks SET title = 'before' WHERE id = 'c'")
+    try replica.file.write { database in
+      try database.execute("INSERT INTO tasks(id) VALUES ('d'), ('e'), ('f')")
+      _ = try database.batch("tasks", where: "done = 0", set: ["done": 1])
+      try database.execute("INSERT INTO tasks(id) VALUES ('g')")
+    }
+    try replica.run("UPDATE tasks SET title = 'after' WHERE id = 'c'")
+    let packets = try replica.freeze()
+    #expect(packets.count(where: \.continues) == 2)
+    let index = try #require(packets.firstIndex { $0.operations.contains { $0.kind == .batch } })
+    let batch = try #require(packets[index].operations.first { $0.kind == .batch })
+    let refusal = Refusal(
+      operation: batch.id, code: .uniqueTaken, detail: "taken", table: "tasks", record: "a")
+    let number = try replica.file.packets.open()[index].number
+    #expect(try replica.file.quarantine(packet: number, [refusal]) == 5)
+    #expect(
+      try replica.pending.map(\.columns) == [
+        [Column("title", "before")], [Column("title", "after")],
+      ])
+    #expect(try replica.freeze().allSatisfy { !$0.continues })
+    let entry = try #require(try replica.file.quarantine.oldest(9).first)
+    #expect(entry.refused == [batch.id] && entry.operations.count == 5)
+    #expect(
+      try replica.file.refreshes.next().map(\.record) == ["a", "b", "d", "e", "f", "g"])
   }
 
   @Test("a batch counts towards its transaction's limit of bytes")

@@ -262,6 +262,23 @@ struct UndoDecisionTests {
     #expect(UndoDecision(Self.own(.delete), on: []) == .replaced)
   }
 
+  @Test("an undo removes an operation that is never sent, if it concerns the record's own row only")
+  func removal() {
+    typealias Place = UndoDecision.Place
+    let all: [UndoDecision] = [
+      .restore(Self.columns), .delete, .set(Self.columns), .replaced, .gone, .batch,
+    ]
+    let reverting = Array(all.prefix(3))
+    for (place, removing) in [
+      (Place(), reverting), (Place(isAccepted: true), []), (Place(isSent: true), []),
+      (Place(hasLater: true), []), (Place(concernsOthers: true), [all[0], all[2]]),
+      (Place(hasFollowers: true), [all[0], all[1]]), (Place(lacksParents: true), [all[1]]),
+    ] as [(Place, [UndoDecision])] {
+      #expect(all.filter { $0.removesOperation(at: place) } == removing, "\(place)")
+    }
+    #expect(all.map { $0.written != nil } == [true, false, true, false, false, false])
+  }
+
   @Test("an update is undone in the columns that still have its values")
   func update() {
     let former = [Column("title", .text("old")), Column("stars", .null)]

@@ -37,8 +37,8 @@ final class ReplicaFixture {
   }
 
   /// Returns a tracked table of tasks.
-  static func withTasks() throws -> ReplicaFixture {
-    let fixture = try ReplicaFixture()
+  static func withTasks(limits: Limits = .standard) throws -> ReplicaFixture {
+    let fixture = try ReplicaFixture(limits: limits)
     try fixture.run("CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT, done INTEGER DEFAULT 0)")
     try fixture.file.track(["tasks"])
     return fixture

@@ -53,6 +53,50 @@ struct UndoneOperationTests {
     #expect(try replica.rows("SELECT * FROM tasks WHERE id = 'a'") == [["a", "x", 0]])
   }
 
+  /// A list with an item, which the server has, deleted here by a cascade.
+  private func deletedFamily() throws -> ReplicaFixture {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE lists(id TEXT PRIMARY KEY);
+      CREATE TABLE items(id TEXT PRIMARY KEY, list TEXT REFERENCES lists(id) ON DELETE CASCADE)
+      """)
+    try replica.file.track(["lists", "items"])
+    try replica.apply([
+      maker.change(1, "lists", "l", []), maker.change(2, "items", "i", [Column("list", "l")]),
+    ])
+    try replica.run("DELETE FROM lists")
+    #expect(try replica.pending.map(\.key.record) == ["i", "l"])
+    try replica.file.setWritesRefused("the token's role is reader")
+    return replica
+  }
+
+  @Test("a record and those that went along with it come back, the newest operation first")
+  func family() throws {
+    let replica = try deletedFamily()
+    for operation in try replica.pending.reversed() {
+      #expect(try replica.file.undo(operation.id) >= 0)
+    }
+    #expect(try replica.pending.isEmpty)
+    #expect(try replica.rows("SELECT * FROM items") == [["i", "l"]])
+    #expect(try replica.rows("SELECT * FROM lists") == [["l"]])
+    #expect(try replica.file.refreshes.next().map(\.record) == ["i", "l"])
+  }
+
+  @Test("a record whose parent is missing comes back with it, by ordinary operations")
+  func childFirst() throws {
+    let replica = try deletedFamily()
+    _ = try replica.file.undo(try #require(try replica.pending.first).id)
+    #expect(
+      try replica.pending.map { "\($0.kind) \($0.key.record)" } == [
+        "delete i", "delete l", "insert l", "insert i",
+      ])
+    #expect(try replica.rows("SELECT * FROM items") == [["i", "l"]])
+    for operation in try replica.pending.reversed() { _ = try replica.file.undo(operation.id) }
+    #expect(try replica.pending.isEmpty)
+    #expect(try replica.rows("SELECT * FROM items") == [["i", "l"]])
+  }
+
   @Test("an operation is undone by an ordinary one as long as the server accepts operations")
   func accepted() throws {
     let replica = try replica()

@@ -42,6 +42,42 @@ enum UndoDecision: Equatable {
     }
   }
 
+  /// The place of an operation in the queue, and the rows beside the record's own.
+  struct Place: Equatable {
+    /// True if the server may accept the operation: by the token, or because the table only sends.
+    var isAccepted = false
+    /// True if the packet was sent: the server may have it.
+    var isSent = false
+    /// True if a later operation of the queue concerns the record.
+    var hasLater = false
+    /// True if the delete of the row may delete, change or leave other rows.
+    var concernsOthers = false
+    /// True if rows of other tables follow the row's values.
+    var hasFollowers = false
+    /// True if the row would refer to a missing one.
+    var lacksParents = false
+  }
+
+  /// The columns that the undo writes; `nil` if it writes none.
+  var written: [Column]? {
+    switch self {
+    case .restore(let columns), .set(let columns): columns
+    case .delete, .replaced, .gone, .batch: nil
+    }
+  }
+
+  /// Returns true if the undo removes the operation from the queue. The server accepts no other operation
+  /// that reverts it either, nothing here depends on it, and only the record's own row changes.
+  func removesOperation(at place: Place) -> Bool {
+    guard !place.isAccepted, !place.isSent, !place.hasLater else { return false }
+    switch self {
+    case .delete: return !place.concernsOthers
+    case .set: return !place.hasFollowers && !place.lacksParents
+    case .restore: return !place.lacksParents
+    case .replaced, .gone, .batch: return false
+    }
+  }
+
   /// Returns a column with the former value if it still has the operation's value.
   private static func former(
     _ column: Column, of own: OwnOperation, on row: [Column]

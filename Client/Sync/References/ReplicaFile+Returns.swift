@@ -39,12 +39,7 @@ extension ReplicaFile {
   /// - Throws: ``ReplicaError/cannotAnswer(_:advice:)`` if the device does not have the values of
   ///   such a record.
   func returnParents(of key: RecordKey, _ columns: [Column]) throws {
-    let links = try foreignKeyLinks()
-    if !links.contains(where: { $0.child == key.table }) { return }
-    var order: [(RecordKey, [Column])] = []
-    var seen: Set<RecordKey> = [key]
-    try addParents(of: key, columns, links, &seen, to: &order)
-    for (parent, columns) in order {
+    for (parent, columns) in try missingParents(of: key, columns) {
       let plan = try plainPlan(for: parent.table)
       try plan.upsert(parent.record, plan.unstamped(columns), isWhole: false, kept: [])
       try log(
@@ -52,6 +47,23 @@ extension ReplicaFile {
         "\(parent.table)/\(parent.record) is here again: \(key.table)/\(key.record), which refers to it, "
           + "comes back")
     }
+  }
+
+  /// Returns the missing records that a row refers to, as this device had them last, each after the parents
+  /// of the record.
+  ///
+  /// - Parameter columns: the new values of the row.
+  /// - Throws: ``ReplicaError/cannotAnswer(_:advice:)`` if the device does not have the values of
+  ///   such a record.
+  func missingParents(
+    of key: RecordKey, _ columns: [Column]
+  ) throws -> [(key: RecordKey, columns: [Column])] {
+    let links = try foreignKeyLinks()
+    if !links.contains(where: { $0.child == key.table }) { return [] }
+    var order: [(RecordKey, [Column])] = []
+    var seen: Set<RecordKey> = [key]
+    try addParents(of: key, columns, links, &seen, to: &order)
+    return order
   }
 
   /// Adds the missing records that a row refers to, each after the parents of the record.

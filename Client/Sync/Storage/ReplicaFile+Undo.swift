@@ -70,7 +70,9 @@ extension ReplicaFile {
       table: try schema(of: key.table), rules: .standard, connection: connection)
     let present = operation.columns.map(\.name).filter(plan.known.contains)
     let decision = UndoDecision(own, on: try row(key, plan.table, present))
-    if let order = try orderToRemove(own, decision) {
+    if let order = try pendingOrder(of: own.operation.id),
+      decision.removesOperation(at: try place(of: key, at: order, decision))
+    {
       return try remove(own, at: order, decision, plan)
     }
     switch decision {
@@ -110,44 +112,31 @@ extension ReplicaFile {
 
   // MARK: Operations that the server does not accept
 
-  /// Returns the place of an operation that an undo removes from the queue: the server accepts none with
-  /// the token, and nothing here depends on this one. `nil` for all others.
-  private func orderToRemove(_ own: OwnOperation, _ decision: UndoDecision) throws -> Int64? {
-    let key = own.operation.key
-    guard try writesRefused() != nil, try !tracked.uploads().contains(key.table),
-      let order = try connection.first(
-        "SELECT seq FROM ferry_pending WHERE id = ?", own.operation.id.value, row: { $0.int64(0) }),
-      try !connection.exists(
-        """
-        SELECT 1 FROM ferry_pending
-        WHERE seq > ? AND tbl = ? AND (record = ? OR kind = 'batch') LIMIT 1
-        """, order, key.table, key.record), try concernsOneRow(decision, key)
-    else { return nil }
-    guard let packet = try packets.current().first(where: { $0.orders.contains(order) }) else {
-      return order
-    }
-    guard packet.state == .frozen else { return nil }
-    try reopenPackets(from: packet)
-    return order
+  private func pendingOrder(of id: OperationID) throws -> Int64? {
+    try connection.first("SELECT seq FROM ferry_pending WHERE id = ?", id.value) { $0.int64(0) }
   }
 
-  /// Whether an undo writes to the row of the record alone.
-  private func concernsOneRow(_ decision: UndoDecision, _ key: RecordKey) throws -> Bool {
-    guard let plan = try plan(for: key.table) else { return false }
-    switch decision {
-    case .delete: return try !plan.concernsOthers(key.record)
-    case .set(let columns):
-      return try plan.followers.isEmpty && isComplete(key, columns)
-    case .restore(let columns): return try isComplete(key, columns)
-    case .replaced, .gone, .batch: return false
-    }
+  private func packet(at order: Int64) throws -> FrozenPacket? {
+    try packets.current().first { $0.orders.contains(order) }
   }
 
-  /// Whether the rows exist to which a record refers.
-  private func isComplete(_ key: RecordKey, _ columns: [Column]) throws -> Bool {
-    let newest = try queue.newestOrder()
-    try returnParents(of: key, columns)
-    return try queue.newestOrder() == newest
+  private func place(
+    of key: RecordKey, at order: Int64, _ decision: UndoDecision
+  ) throws -> UndoDecision.Place {
+    let isAccepted = try writesRefused() == nil || tracked.uploads().contains(key.table)
+    guard !isAccepted, let plan = try plan(for: key.table) else {
+      return UndoDecision.Place(isAccepted: true)
+    }
+    let isSent = try packet(at: order).map { $0.state != .frozen } ?? false
+    let hasLater = try connection.exists(
+      """
+      SELECT 1 FROM ferry_pending
+      WHERE seq > ? AND tbl = ? AND (record = ? OR kind = 'batch') LIMIT 1
+      """, order, key.table, key.record)
+    return UndoDecision.Place(
+      isSent: isSent, hasLater: hasLater,
+      concernsOthers: try plan.concernsOthers(key.record), hasFollowers: !plan.followers.isEmpty,
+      lacksParents: try decision.written.map { try !missingParents(of: key, $0).isEmpty } ?? false)
   }
 
   /// Removes an operation from the queue, with the values that it wrote. The next pull fetches the record.
@@ -155,6 +144,7 @@ extension ReplicaFile {
     _ own: OwnOperation, at order: Int64, _ decision: UndoDecision, _ plan: ApplyPlan
   ) throws -> Int {
     let key = own.operation.key
+    if let packet = try packet(at: order) { try reopenPackets(from: packet) }
     let before = capture.mode
     defer { capture.mode = before }
     capture.mode = .applying
