@@ -46,7 +46,8 @@ extension FerryCommand {
             ? "the record"
             : Presentation.cell(ofLost: conflict, in: kept.key.table, schema),
           present.cell, who(conflict.loser, kept.isLosersOwn, names),
-          kept.holder.map { "record \($0)" } ?? who(conflict.winner, kept.isWinnersOwn, names),
+          kept.holder.map { "record \($0)" }
+            ?? (kept.hasWinner ? who(conflict.winner, kept.isWinnersOwn, names) : "another record"),
         ].map { ($0, .null) }
       }, asJSON: false)
     try await notice(replica)

@@ -164,13 +164,23 @@ struct LoggedLine {
         ("loser", .string("\(conflict.loser.device)")),
         ("loserName", .string(orNull: names[conflict.loser.device])),
         ("loserTime", .string(Presentation.time(conflict.loser.time.milliseconds))),
-        ("winner", .string("\(conflict.winner.device)")),
-        ("winnerName", .string(orNull: names[conflict.winner.device])),
-        ("winnerTime", .string(Presentation.time(conflict.winner.time.milliseconds))),
+        ("winner", .string(orNull: kept.hasWinner ? "\(conflict.winner.device)" : nil)),
+        ("winnerName", .string(orNull: kept.hasWinner ? names[conflict.winner.device] : nil)),
+        (
+          "winnerTime",
+          .string(
+            orNull: kept.hasWinner
+              ? Presentation.time(conflict.winner.time.milliseconds) : nil)
+        ),
         ("operation", .string("\(kept.operation)")),
         ("holder", .string(orNull: kept.holder?.text)),
       ])
   }
+}
+
+extension KeptConflict {
+  /// False if no write has won: the record waits, or waited, for a unique value of another one.
+  var hasWinner: Bool { conflict.winner.time > .zero }
 }
 
 extension LoggedLine {
@@ -179,6 +189,7 @@ extension LoggedLine {
     _ kept: KeptConflict, _ who: (DeviceID, Bool) -> String
   ) -> String {
     if let holder = kept.holder { return "waits for record \(holder), which has it here" }
+    guard kept.hasWinner else { return "waited for a value of another record" }
     let winner = kept.conflict.winner
     return "lost to \(who(winner.device, kept.isWinnersOwn)) "
       + "(\(Presentation.time(winner.time.milliseconds)))"

@@ -59,7 +59,14 @@ struct UniqueQuestionTests {
           == [["t1", "c", "one"], ["t2", "c9", "two"]])
       #expect(try await device.status().questions == 0)
       #expect(try await device.status().deferred == 0)
+      // No write has won, so none is named.
+      for command in ["conflicts", "log"] {
+        let listed = try await device.ferry(command)
+        #expect(!listed.output.contains("1970"), "\(listed.output)")
+      }
     }
+    #expect(try await pair.two.ferry("conflicts").output.contains("another record"))
+    #expect(try await pair.two.ferry("log").output.contains("waited for a value of another record"))
   }
 
   @Test("a record that waits by the user's answer ends no sync, and a comparison names it")
