@@ -86,6 +86,10 @@ struct LargeRowTests {
       let error = #expect(throws: DatabaseError.self) { try replica.run(sql) }
       #expect(error?.description.contains("can be synced") == true)
     }
+    let long = #expect(throws: DatabaseError.self) {
+      try replica.run("UPDATE t SET c9 = printf('%.*c', 10501, 'x')")
+    }
+    #expect(long?.description.contains("column c9 has 10,501 bytes; ") == true, "\(long as Any)")
     #expect(throws: ReplicaError.self) {
       try replica.file.write {
         try $0.batch(

@@ -253,20 +253,28 @@ struct CapturedRow {
     _ text: UnsafeBufferPointer<UInt8>, _ name: UnsafeBufferPointer<UInt8>
   ) -> String? {
     guard isValidUTF8(text) else {
-      return
-        "column \(String(decoding: name, as: UTF8.self)) contains text that is not UTF-8"
+      return "column \(Self.plain(name)) contains text that is not UTF-8"
     }
     json.string(utf8: text)
     return nil
   }
 
   private func tooLarge(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
-    "column \(String(decoding: name, as: UTF8.self)) has \(count.grouped) bytes; "
+    "column \(Self.plain(name)) has \(count.grouped) bytes; "
       + "\(limits.valueBytes.grouped) can be synced. Keep large content in a mission"
   }
 
+  /// Returns a column's name for a message.
+  ///
+  /// - Parameter name: the JSON name with the colon.
+  private static func plain(_ name: UnsafeBufferPointer<UInt8>) -> String {
+    let json = Array(name.dropLast())
+    let plain = try? decode(json) { (reader) throws(MalformedMessage) in try reader.string() }
+    return plain ?? String(decoding: json, as: UTF8.self)
+  }
+
   private func tooLargeAsJSON(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
-    "column \(String(decoding: name, as: UTF8.self)) takes \(count.grouped) bytes as JSON; "
+    "column \(Self.plain(name)) takes \(count.grouped) bytes as JSON; "
       + "\(limits.operationBytes.grouped) can be synced. Keep large content in a mission"
   }
 }
