@@ -170,7 +170,8 @@ extension FerryCommand {
       arguments.flag("json")
         ? JSONText.object([("operation", .string("\(id)")), ("columns", .int(count))]).text
         : isKept
-          ? "undone; the next sync sends the undo" : "undone; the operation was never sent")
+          ? "undone; the next sync sends the undo"
+          : "undone; the operation was never sent, and the next sync fetches the server's values")
     return .done
   }
 }

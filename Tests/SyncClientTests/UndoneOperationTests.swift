@@ -53,6 +53,40 @@ struct UndoneOperationTests {
     #expect(try replica.rows("SELECT * FROM tasks WHERE id = 'a'") == [["a", "x", 0]])
   }
 
+  @Test("a batch that is never sent leaves the queue, and the next pull fetches its records")
+  func batch() throws {
+    let replica = try replica()
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'b'")
+    _ = try replica.file.write { try $0.batch("tasks", where: "done = 0", set: ["done": 1]) }
+    try replica.file.setWritesRefused("the token's role is reader")
+    for operation in try replica.pending.reversed() { _ = try replica.file.undo(operation.id) }
+    #expect(try replica.pending.isEmpty)
+    #expect(try replica.rows("SELECT count(*) FROM ferry_batch_rows") == [[0]])
+    #expect(try replica.file.refreshes.next().map(\.record) == ["a", "b"])
+  }
+
+  @Test(
+    "an operation without a value left to undo leaves the queue if it is never sent",
+    arguments: [true, false])
+  func replaced(isDeleted: Bool) throws {
+    let replica = try replica()
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    try replica.file.setWritesRefused("the token's role is reader")
+    let later: Int64 = 1_999_000_000_000
+    try replica.apply([
+      isDeleted
+        ? maker.deletion(3, "tasks", "a", at: later)
+        : maker.change(
+          3, "tasks", "a", [Column("title", "theirs")], inserts: false, at: later)
+    ])
+    let before = try replica.rows("SELECT * FROM tasks ORDER BY id")
+    #expect(before == (isDeleted ? [["b", "y", 0]] : [["a", "theirs", 0], ["b", "y", 0]]))
+    _ = try replica.file.undo(try #require(try replica.pending.first).id)
+    #expect(try replica.pending.isEmpty)
+    #expect(try replica.rows("SELECT * FROM tasks ORDER BY id") == before)
+    #expect(try replica.file.refreshes.next().map(\.record) == ["a"])
+  }
+
   /// A list with an item, which the server has, deleted here by a cascade.
   private func deletedFamily() throws -> ReplicaFixture {
     let replica = try ReplicaFixture()

@@ -40,11 +40,12 @@ extension Replica {
   /// the former values again.
   ///
   /// If the server accepts no operation with the replica's token, the undone operation leaves the queue
-  /// instead. Undo the newest operation of a record first.
+  /// instead, and the next pull fetches its records. Undo the newest operation of a record first.
   ///
   /// - Returns: The number of columns that were undone.
   /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not kept here;
-  ///   ``ReplicaError/cannotAnswer(_:advice:)`` if it is a batch, or has no value left to undo.
+  ///   ``ReplicaError/cannotAnswer(_:advice:)`` if it can be sent, and is a batch or has no value
+  ///   left to undo.
   @discardableResult
   public func undo(_ operation: OperationID) async throws -> Int {
     let count = try await typed { try await thread.run { try $0.undo(operation) } }

@@ -66,15 +66,16 @@ enum UndoDecision: Equatable {
     }
   }
 
-  /// Returns true if the undo removes the operation from the queue. The server accepts no other operation
-  /// that reverts it either, nothing here depends on it, and only the record's own row changes.
+  /// Returns true if the undo removes the operation from the queue: the server would accept no operation that
+  /// reverts it, nothing here depends on it, and at most the record's own row changes. An operation without a
+  /// value left to undo is removed as well: it could never be sent. The server's values follow.
   func removesOperation(at place: Place) -> Bool {
     guard !place.isAccepted, !place.isSent, !place.hasLater else { return false }
     switch self {
     case .delete: return !place.concernsOthers
     case .set: return !place.hasFollowers && !place.lacksParents
     case .restore: return !place.lacksParents
-    case .replaced, .gone, .batch: return false
+    case .replaced, .gone, .batch: return true
     }
   }
 

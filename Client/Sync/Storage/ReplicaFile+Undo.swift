@@ -139,7 +139,8 @@ extension ReplicaFile {
       lacksParents: try decision.written.map { try !missingParents(of: key, $0).isEmpty } ?? false)
   }
 
-  /// Removes an operation from the queue, with the values that it wrote. The next pull fetches the record.
+  /// Removes an operation from the queue, with the values that it wrote. The next pull fetches the record, or
+  /// those of a batch.
   private func remove(
     _ own: OwnOperation, at order: Int64, _ decision: UndoDecision, _ plan: ApplyPlan
   ) throws -> Int {
@@ -160,7 +161,7 @@ extension ReplicaFile {
     case .replaced, .gone, .batch: break
     }
     try queue.forget(order...order)
-    try refreshes.add([key])
+    if decision == .batch { try releaseBatches() } else { try refreshes.add([key]) }
     return count
   }
 }
