@@ -58,15 +58,17 @@ extension FerryCommand {
     examples: [ExampleSpec("One message", "ferry retry messages 0198c2f0 && ferry sync")]
   ) { arguments in
     let replica = try await open(arguments)
+    let table = arguments.stringIfPresent("TABLE")
     let count = try await replica.retryUploads(
-      table: arguments.stringIfPresent("TABLE").map { Name($0) },
+      table: table.map { Name($0) },
       record: arguments.stringIfPresent("ID").map { Name($0) })
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("retried", .int(count))]).text
         : count == 0
-          ? "no change of an upload-only table has failed; `ferry quarantine list` lists the "
-            + "changes that the server refused, also of other tables"
+          ? "no change of \(table ?? "an upload-only table") has failed".escapedForTerminal
+            + "; `ferry quarantine list` lists the changes that the server refused, also of other "
+            + "tables"
           : "\(count.counted("record")): the next sync sends \(count == 1 ? "it" : "them")")
     return .done
   }

@@ -37,6 +37,9 @@ struct OperationArgumentTests {
     #expect(refused.error.contains("(insert notes b)"))
     #expect(refused.error.contains("(update notes a)"))
     #expect(try await device.status().pending == 3, "nothing was undone")
+    try await device.ferry("batch", "notes", "--where", "n = 2", "--set", "n=3")
+    let batch = try await device.ferry("undo", beginning, exits: 2)
+    #expect(batch.error.contains("(batch notes set where n = 2)"), "\(batch.error)")
   }
 
   @Test("a beginning of no operation, and text that begins none, are refused")

@@ -95,6 +95,29 @@ struct QuarantineTests {
     #expect(missing.error.contains("no entry"))
   }
 
+  @Test("an edit that could have no effect is rejected with the reason, and the entry stays")
+  func impossibleEdits() async throws {
+    let server = try await Server.start()
+    try await apply(#"{"tables":{"notes":{"columns":{"n":{"type":"integer"}}}}}"#, to: server)
+    let device = try await Device.joined(server.url)
+    try await device.write("INSERT INTO notes VALUES ('a', 'x', 'many')")
+    try await device.exchange(exits: 4)
+    for (edit, reason) in [
+      ("nosuch=1", "table notes has no column nosuch; it has id, body, n"),
+      ("id=b", "column id of table notes belongs to the key, which stays; the others are body, n"),
+    ] {
+      let refused = try await device.ferry("quarantine", "edit", "1", "--set", edit, exits: 1)
+      #expect(refused.error.contains(reason), "\(refused.error)")
+    }
+    #expect(try await entries(device).count == 1)
+    #expect(try await device.status().pending == 0)
+    let none = try await device.ferry("retry", "notes")
+    #expect(none.output.contains("no change of notes has failed"), "\(none.output)")
+    try await device.ferry("quarantine", "edit", "1", "--set", "n=7")
+    try await device.exchange()
+    #expect(try await device.rows() == [["a", "x", 7]])
+  }
+
   @Test("the transaction of a refused operation and all that depends on it are quarantined")
   func dependants() async throws {
     let server = try await Server.start()

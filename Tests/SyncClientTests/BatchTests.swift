@@ -300,6 +300,33 @@ struct BatchTests {
     #expect(try replica.file.refreshes.next().map(\.record) == ["a"])
   }
 
+  @Test("a rejected delete has no values to change", arguments: [false, true])
+  func editedDelete(isBatch: Bool) throws {
+    let replica = try withThree()
+    _ = try replica.file.write {
+      if isBatch {
+        _ = try $0.batchDelete("tasks", where: "id = 'a'")
+      } else {
+        try $0.execute("DELETE FROM tasks WHERE id = 'a'")
+      }
+    }
+    let operation = try #require(try replica.freeze().first?.operations.first)
+    let refusal = Refusal(
+      operation: operation.id, code: .forbiddenTable, detail: "no", table: "tasks",
+      record: operation.key.record)
+    let number = try #require(try replica.file.packets.open().first).number
+    #expect(try replica.file.quarantine(packet: number, [refusal]) == 1)
+    try replica.apply([maker.change(4, "tasks", "a", [Column("title", "x"), Column("done", 0)])])
+    let entry = try #require(try replica.file.quarantine.oldest(1).first)
+    let error = #expect(throws: ReplicaError.self) {
+      try replica.file.retryQuarantined(entry.number, changing: [Column("title", "y")])
+    }
+    #expect(error?.description.contains("has no values to change") == true)
+    #expect(try replica.file.quarantine.oldest(9) == [entry])
+    try replica.file.retryQuarantined(entry.number, changing: [])
+    #expect(try replica.pending.map(\.kind) == [isBatch ? .batch : .delete])
+  }
+
   @Test("a refused batch leaves with all packets of its transaction, and with no other one")
   func refusedInSeveralPackets() throws {
     var limits = Limits.standard

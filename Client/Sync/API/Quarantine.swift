@@ -33,6 +33,8 @@ extension Replica {
   ///
   /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such entry;
   ///   ``ReplicaError/cannotRetry(entry:_:)`` if a record updated by it has gone;
+  ///   ``ReplicaError/cannotAnswer(_:advice:)`` if the table lacks a column of the changes, or the
+  ///   entry has no values;
   ///   ``ReplicaError/database(_:code:)`` if the tables reject the operations. The entry stays
   ///   then.
   public func retryQuarantined(_ number: Int64, changing changes: [Column] = []) async throws {

@@ -184,6 +184,10 @@ package struct TableSchema: Sendable, Equatable {
 
   /// Returns the reason why a name of a column cannot be used.
   func lacks(_ name: Name) -> String {
+    if keys.contains(where: { $0.local.folded == name.folded }) {
+      return "column \(name) of table \(local) belongs to the key, which stays; the others are "
+        + columns.map(\.local.text).joined(separator: ", ")
+    }
     let known = (keys.map(\.local) + columns.map(\.local)).map(\.text).joined(separator: ", ")
     return "table \(local) has no column \(name); it has \(known)"
   }

@@ -179,7 +179,7 @@ extension ReplicaFile {
   }
 
   /// Throws for a column missing from the table.
-  private func checkKnown(_ columns: [Column], _ plan: ApplyPlan) throws {
+  func checkKnown(_ columns: [Column], _ plan: ApplyPlan) throws {
     guard let unknown = columns.first(where: { !plan.known.contains($0.name) }) else { return }
     throw ReplicaError.cannotAnswer(
       plan.table.lacks(unknown.name), advice: "choose one of these columns")

@@ -155,7 +155,8 @@ extension ReplicaFile {
   ///
   /// - Parameter changes: values to replace rejected ones.
   /// - Throws: ``ReplicaError/notFound(_:)``; ``ReplicaError/cannotRetry(entry:_:)`` if a record is
-  ///   gone; ``ReplicaError/database(_:code:)`` if the tables reject them. Then the entry stays.
+  ///   gone; ``ReplicaError/cannotAnswer(_:advice:)`` if the changes do not fit the operation;
+  ///   ``ReplicaError/database(_:code:)`` if the tables reject them. Then the entry stays.
   func retryQuarantined(_ number: Int64, changing changes: [Column]) throws {
     guard let entry = try quarantine.entry(number) else {
       throw ReplicaError.notFound(.quarantineEntry(number))
@@ -164,12 +165,29 @@ extension ReplicaFile {
       try connection.deferForeignKeys()
       for operation in entry.operations {
         let isRefused = entry.refused.contains(operation.id)
-        let changes = try isRefused ? named(changes, in: operation.key.table) : []
+        let changes = try isRefused ? edits(changes, of: operation) : []
         if try requeue(operation, of: number, changing: changes) { continue }
         try replay(operation.changing(changes), of: number, in: database)
       }
       try quarantine.remove(number)
     }
+  }
+
+  /// Returns the values that replace some of a rejected operation, with the names in the space.
+  ///
+  /// - Throws: ``ReplicaError/cannotAnswer(_:advice:)`` if the operation has no values, or the table
+  ///   lacks a column.
+  private func edits(_ changes: [Column], of operation: SyncOperation) throws -> [Column] {
+    if changes.isEmpty { return [] }
+    let table = operation.key.table
+    guard operation.kind != .delete, operation.batch?.effect != .delete else {
+      throw ReplicaError.cannotAnswer(
+        "the entry deletes records of \(table), and has no values to change",
+        advice: "retry the entry as it is, or discard it")
+    }
+    let edits = try named(changes, in: table)
+    try checkKnown(edits, plainPlan(for: table))
+    return edits
   }
 
   /// Returns values of the user's with the names in the space of their columns. The user may know a
