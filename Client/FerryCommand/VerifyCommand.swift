@@ -146,7 +146,8 @@ extension VerifyReport {
       ? deferred == 0 ? "equal" : "equal as far as compared"
       : "\(differences.count.counted("record")) \(differences.count == 1 ? "differs" : "differ")"
         + (repaired > 0 ? ", \(repaired.grouped) repaired" : "")
-    return "\(rowCount.counted("row")) of \(tables.count.counted("table")) at \(cursor.applied): "
+    return "\(rowCount.counted("row")) of \(tables.count.counted("table")) at "
+      + "\(cursor.applied.grouped): "
       + found
   }
 

@@ -130,8 +130,8 @@ extension SpaceCommands {
     let output = TextOutput.standardOutput
     if arguments.flag("json") { return try output.line(space.json.text) }
     try output.lines([
-      "space      \(space.name)", "epoch      \(space.epoch)", "head       \(space.head)",
-      "horizon    \(space.retentionHorizon)", "retention  \(space.retention.text)",
+      "space      \(space.name)", "epoch      \(space.epoch)", "head       \(space.head.grouped)",
+      "horizon    \(space.retentionHorizon.grouped)", "retention  \(space.retention.text)",
     ])
   }
 
@@ -141,7 +141,7 @@ extension SpaceCommands {
       return try output.line(
         "pruned \(rows.operations.counted("operation")), \(rows.tombstones.counted("tombstone")) "
           + "and \(rows.buffered.counted("buffered packet")); the history begins after "
-          + "\(result.horizon.retentionHorizon)"
+          + result.horizon.retentionHorizon.grouped
       )
     }
     let answer = JSONText.object([

@@ -13,7 +13,7 @@ enum SpaceCommands {
     try await StoreOptions.withStore(arguments, createsIfMissing: true) { store, _ in
       let space = try await store.createSpace(name, by: CommandMark.now)
       try TextOutput.standardOutput.line(
-        arguments.flag("json") ? space.json.text : "\(space.name) at \(space.head)")
+        arguments.flag("json") ? space.json.text : "\(space.name) at \(space.head.grouped)")
     }
     return .done
   }

@@ -37,7 +37,7 @@ struct CounterTextTests {
     #expect(json.contains { $0.number("lost") == -11 })
   }
 
-  @Test("the log writes counts with separators")
+  @Test("the log and a comparison write counts with separators")
   func separators() async throws {
     let pair = try await pair()
     try await pair.one.write(Sample.notes(1_234, "note"))
@@ -46,5 +46,8 @@ struct CounterTextTests {
       let log = try await device.ferry("log")
       #expect(log.output.contains(text), "\(log.output)")
     }
+    let verified = try await pair.two.ferry("verify")
+    #expect(verified.output == "1,236 rows of 1 table at 1,237: equal\n")
+    #expect(try await pair.two.ferry("log").output.contains("at 1,237: equal"))
   }
 }

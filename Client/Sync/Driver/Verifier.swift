@@ -390,6 +390,7 @@ extension VerifyReport {
         ? "1 record differs" : "\(differences.count.grouped) records differ")
         + (repaired > 0 ? ", \(repaired.grouped) repaired" : "")
     return
-      "\(rowCount.counted("row")) of \(tables.count.counted("table")) at \(cursor.applied): \(found)"
+      "\(rowCount.counted("row")) of \(tables.count.counted("table")) at "
+      + "\(cursor.applied.grouped): \(found)"
   }
 }
