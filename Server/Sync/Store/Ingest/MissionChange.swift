@@ -23,12 +23,13 @@ package enum MissionChange {
   /// - Parameters:
   ///   - last: The last published version; 0 if there is none.
   ///   - stored: The present record of the catalogue; `nil` if there is none.
-  ///   - count: The missions in force; see ``countMax``.
+  ///   - count: The missions in force, if this one is not; see ``countMax``.
   ///   - random: For the operation's identifier.
   package static func publish(
-    _ record: MissionRecord, last: Int64, stored: RecordState?, count: Int, in space: SpaceState,
-    now: Int64, random: UInt64
-  ) -> Result<Decision, Problem> {
+    _ record: MissionRecord, last: Int64, stored: RecordState?,
+    count: @autoclosure () throws -> Int,
+    in space: SpaceState, now: Int64, random: UInt64
+  ) rethrows -> Result<Decision, Problem> {
     // The client repeats a request after a lost answer.
     if let current = MissionRecord(record.id, stored: stored), record.isSame(as: current) {
       return .success(Decision(record: current, effects: IngestEffects(space: space)))
@@ -41,7 +42,10 @@ package enum MissionChange {
     guard record.version == last + 1 else {
       return .failure(.staleMission(record.id, record.version, last: last))
     }
-    if stored?.isAlive != true, count >= countMax { return .failure(.tooManyMissions(count)) }
+    if stored?.isAlive != true {
+      let count = try count()
+      guard count < countMax else { return .failure(.tooManyMissions(count)) }
+    }
     var effects = IngestEffects(space: space)
     effects.writeAsServer(
       key(record.id), record.columns, over: stored, now: now, random: random)

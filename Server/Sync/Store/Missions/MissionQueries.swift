@@ -6,9 +6,7 @@ extension PlainStore {
     in space: Int64, after mission: MissionID?, limit: Int
   ) async throws(StoreError) -> MissionPage {
     try await plain(.reading) { connection in
-      let place: [PlainValue] = [
-        .integer(space), .text(MissionRecord.table.text), .record(Name(mission?.value ?? "")),
-      ]
+      let place: [PlainValue] = [.integer(space), .record(Name(mission?.value ?? ""))]
       // Texts may be long, so the list is read twice: first the lengths, then the rows that fit.
       let sizes = try connection.rows(
         MissionQueries.sizes, place + [.integer(Int64(limit))]
@@ -52,18 +50,25 @@ extension PlainStore {
   }
 }
 
-private enum MissionQueries {
+/// The statements of missions. Those of missions in force pass over no retracted ones.
+enum MissionQueries {
+  /// Missions in force; an index has just these (`records_missions`).
+  private static let inForce = "space = $1 AND tbl = '\(MissionRecord.table)' AND NOT dead"
+
+  static let count = PlainStatement(
+    "mission_count",
+    "SELECT count(*) FROM (SELECT 1 FROM records WHERE \(inForce) LIMIT $2) AS found")
   static let sizes = PlainStatement(
     "mission_sizes",
     """
     SELECT record, CAST(length(state) AS bigint) FROM records
-    WHERE space = $1 AND tbl = $2 AND record > $3 AND NOT dead ORDER BY record LIMIT $4
+    WHERE \(inForce) AND record > $2 ORDER BY record LIMIT $3
     """)
   static let list = PlainStatement(
     "missions",
     """
     SELECT record, state FROM records
-    WHERE space = $1 AND tbl = $2 AND record > $3 AND record <= $4 AND NOT dead ORDER BY record
+    WHERE \(inForce) AND record > $2 AND record <= $3 ORDER BY record
     """)
   static let unpublished = PlainStatement(
     "mission_blobs_unpublished",

@@ -35,21 +35,11 @@ struct PostgresMissions {
     try RecordState(stored: bytes, limits: .stored)
   }
 
-  private static let count = PostgresStatement(
-    "mission_count",
-    """
-    SELECT count(*) FROM (
-      SELECT 1 FROM records WHERE space = $1 AND tbl = $2 AND NOT dead LIMIT $3) AS found
-    """)
-
   /// Returns the number of missions in force, up to the limit.
   private func count(on connection: PostgresConnection) throws -> Int {
-    let rows = try connection.query(
-      Self.count,
-      [
-        .int8(space), .text(MissionRecord.table.text), .int8(Int64(MissionChange.countMax)),
-      ])
-    return Int(try rows[0].int8(0))
+    try connection.rows(
+      MissionQueries.count, [.integer(space), .integer(Int64(MissionChange.countMax))]
+    ) { Int(try $0.integer(0)) }[0]
   }
 
   // MARK: Changes
@@ -76,7 +66,7 @@ struct PostgresMissions {
     let (effects, answer) = try connection.transaction { connection in
       let locked = try PostgresTimelines(space: space, own: timelines).lock(on: connection)
       let (last, state) = try stored(record.id, on: connection)
-      let decision = MissionChange.publish(
+      let decision = try MissionChange.publish(
         record, last: last, stored: state, count: try count(on: connection), in: locked, now: now,
         random: random)
       guard case .success(let change) = decision, !change.effects.isEmpty else {

@@ -70,6 +70,8 @@ enum PostgresStoreSchema {
     );
     CREATE UNIQUE INDEX records_by_sequence ON records(space, sequence);
     CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
+    CREATE INDEX records_missions ON records(space, record)
+      WHERE tbl = '\(MissionRecord.table)' AND NOT dead;
     CREATE INDEX records_large ON records(space, sequence) WHERE \(isLarge("state"));
     -- The times of heads, by which history gets old.
     CREATE TABLE head_times(

@@ -19,12 +19,9 @@ extension SQLiteStoreFile {
 
   /// Returns the number of missions in force, up to the limit.
   private func missionCount(in space: Int64) throws -> Int {
-    try connection.first(
-      """
-      SELECT count(*) FROM (
-        SELECT 1 FROM records WHERE space = ? AND tbl = ? AND NOT dead LIMIT ?)
-      """, space, MissionRecord.table, MissionChange.countMax
-    ) { Int($0.int64(0)) } ?? 0
+    try rows(MissionQueries.count, [.integer(space), .integer(Int64(MissionChange.countMax))]) {
+      Int(try $0.integer(0))
+    }[0]
   }
 
   // MARK: Changes
@@ -34,7 +31,7 @@ extension SQLiteStoreFile {
     by mark: AuditMark? = nil
   ) throws -> Result<MissionRecord, Problem> {
     try change(space) {
-      let decision = MissionChange.publish(
+      let decision = try MissionChange.publish(
         record, last: try lastVersion(of: record.id, in: space),
         stored: try self.record(MissionChange.key(record.id), in: space),
         count: try missionCount(in: space), in: try spaceState(space), now: now, random: random)

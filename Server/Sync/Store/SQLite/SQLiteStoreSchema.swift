@@ -1,3 +1,4 @@
+import FerryProtocol
 import FerrySQLite
 
 /// The embedded store's tables.
@@ -68,6 +69,8 @@ enum SQLiteStoreSchema {
     CREATE INDEX records_by_key ON record_rows(space, tbl, record);
     CREATE UNIQUE INDEX records_by_sequence ON record_rows(space, sequence);
     CREATE INDEX records_dead ON record_rows(space, sequence) WHERE dead;
+    CREATE INDEX records_missions ON record_rows(space, tbl, record)
+      WHERE tbl = '\(MissionRecord.table)' AND NOT dead;
     -- The records at the head. Each + leaves the choice of an index to the query.
     CREATE VIEW records AS
       SELECT r.space, r.tbl, r.record, r.sequence, r.whole_below, r.state, r.dead
