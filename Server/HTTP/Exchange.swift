@@ -44,6 +44,8 @@ final class Exchange: @unchecked Sendable {
   private(set) var remoteAddress: String
   /// The client for which the request counts as a connection.
   private var charged: ClientAddress?
+  /// Runs the work for the request; `nil` for the shared pool.
+  private var executor: (any TaskExecutor)?
   private let started: Duration
   var phase = Phase.headers
   var method = ""
@@ -179,9 +181,11 @@ final class Exchange: @unchecked Sendable {
       return apply(.refuse(core.configuration.failure(error, remoteAddress)), intake)
     }
     let isOnReserve = client?.isReserve ?? false
-    guard intake.hasContent || isOnReserve || share != .within,
-      let head = intake.head(remoteAddress: remoteAddress)
-    else { return apply(.proceed(limit: core.configuration.bodyLimit), intake) }
+    let head = intake.head(remoteAddress: remoteAddress)
+    executor = core.configuration.executor?(head, remoteAddress)
+    guard intake.hasContent || isOnReserve || share != .within, let head else {
+      return apply(.proceed(limit: core.configuration.bodyLimit), intake)
+    }
     let arrival = HTTPArrival(
       request: head, declaredLength: intake.declaredLength, isOnReserve: isOnReserve,
       isBeyondShare: share != .within)
@@ -256,11 +260,15 @@ final class Exchange: @unchecked Sendable {
     client?.expect(by: nil)
     if intake.hasContent { enter(.answering) }
     // A change of threads costs more than reading a small content. A coded one may be large.
-    let beginsHere =
-      (1...Self.smallContentMax).contains(contentBytes) && !intake.isCoded
-    return work(beginsHere: beginsHere) { [self] in
-      deliver(await core.answer(intake, remoteAddress: remoteAddress))
+    let isSmall = (1...Self.smallContentMax).contains(contentBytes) && !intake.isCoded
+    let mayBeginHere = core.handlerBegins()
+    let goesOn = work(beginsHere: isSmall && mayBeginHere) { [self] in
+      let answer = await core.answer(intake, remoteAddress: remoteAddress)
+      core.handlerEnded()
+      deliver(answer)
     }
+    if !goesOn { core.handlerEnded() }
+    return goesOn
   }
 
   /// The bytes of a content that the connection's thread may take the time to read.
@@ -273,7 +281,6 @@ final class Exchange: @unchecked Sendable {
     beginsHere: Bool = false, _ body: @escaping @Sendable () async -> Void
   ) -> Bool {
     guard core.registry.suspend(self, ConnectionHandle(pointer: connection)) else { return false }
-    let executor = core.configuration.executor
     let task =
       beginsHere
       ? Task.immediate(executorPreference: executor) { await body() }

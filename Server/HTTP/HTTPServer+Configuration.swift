@@ -35,9 +35,14 @@ extension HTTPServer {
     /// Asked about each request with content when all headers are complete. It runs on a socket
     /// thread and must not block.
     package var admission: @Sendable (HTTPArrival) -> HTTPAdmission
-    /// Runs handlers, decodes contents and compresses answers; `nil` for the shared pool. A handler
-    /// with a small content begins on the socket's thread.
-    package var executor: (any TaskExecutor)?
+    /// Returns the executor of a request: it decodes the content, runs the handler and compresses the
+    /// answer. `nil` for the shared pool. The request has no content yet; it is `nil` if no handler
+    /// will see it. The text is the client's address. It runs on a socket thread and must not block.
+    package var executor: (@Sendable (HTTPRequest?, String) -> any TaskExecutor)?
+    /// Handlers in progress below which one with a small content begins on the socket's thread, which
+    /// is faster. With more, each request waits for a turn in the executor: a socket's thread serves
+    /// its connections in their order, and knows no users.
+    package var immediateHandlers = 32
     /// Time since some moment; never goes back.
     package var clock: @Sendable () -> Duration = Self.monotonic
     /// True if a timer cuts off late clients.

@@ -10,6 +10,8 @@ final class ServerCore: Sendable {
   let acceptor: Acceptor
   private let handler: HTTPHandler
   private let draining = Atomic(false)
+  /// Handlers in progress.
+  private let handlers = Atomic(0)
 
   init(
     configuration: HTTPServer.Configuration, connections: ConnectionTable, acceptor: Acceptor,
@@ -23,6 +25,13 @@ final class ServerCore: Sendable {
 
   /// True if answers are to close their connections.
   var isDraining: Bool { draining.load(ordering: .relaxed) }
+
+  /// Counts a handler. Returns `true` if so few are in progress that it may begin at once.
+  func handlerBegins() -> Bool {
+    handlers.add(1, ordering: .relaxed).oldValue < configuration.immediateHandlers
+  }
+
+  func handlerEnded() { handlers.subtract(1, ordering: .relaxed) }
 
   /// Ends live bodies and keep-alive.
   func drain() {

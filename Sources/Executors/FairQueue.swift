@@ -134,9 +134,11 @@ private struct Node<Element> {
 }
 
 /// Elements in the order of arrival. Those before `start` are gone.
-private struct Line<Element> {
+struct Line<Element> {
   private var slots: [Element?] = []
   private var start = 0
+
+  var count: Int { slots.count - start }
 
   var first: Element? { start < slots.count ? slots[start] : nil }
 

@@ -25,32 +25,38 @@ package final class ThreadPoolExecutor: TaskExecutor {
     max(4, ProcessInfo.processInfo.activeProcessorCount * 2)
   }
 
+  /// Jobs in the queue.
+  package var waitingCount: Int { queue.count }
+
+  /// Runs the server's own jobs, before those of all users.
   package func enqueue(_ job: consuming ExecutorJob) {
-    queue.push(UnownedJob(job), asUnownedTaskExecutor())
+    queue.push(UnownedJob(job), self, of: .own)
+  }
+
+  /// Returns an executor for a user's jobs on these threads. The users take turns (``FlowTurns``).
+  ///
+  /// ```swift
+  /// Task(executorPreference: pool.executor(of: flow)) { await answer() }
+  /// ```
+  package func executor(of flow: WorkFlow) -> any TaskExecutor { FlowExecutor(self, flow) }
+
+  private final class FlowExecutor: TaskExecutor {
+    private let pool: ThreadPoolExecutor
+    private let flow: WorkFlow
+
+    init(_ pool: ThreadPoolExecutor, _ flow: WorkFlow) { (self.pool, self.flow) = (pool, flow) }
+
+    func enqueue(_ job: consuming ExecutorJob) { pool.queue.push(UnownedJob(job), self, of: flow) }
   }
 }
 
-/// First in, first out, for several threads.
+/// The turns of users, for several threads.
 private final class SharedQueue: Sendable {
-  private struct State {
-    var jobs: [(job: UnownedJob, executor: UnownedTaskExecutor)?] = []
-    /// Where the next job is; those before are done.
-    var next = 0
-    var isClosed = false
+  private typealias Work = (job: UnownedJob, executor: any TaskExecutor)
 
-    mutating func dequeue() -> (job: UnownedJob, executor: UnownedTaskExecutor)? {
-      guard next < jobs.count else { return nil }
-      defer { next += 1 }
-      let job = jobs[next].take()
-      if next + 1 == jobs.count {
-        jobs.removeAll(keepingCapacity: jobs.count <= 1_024)
-        next = -1
-      } else if next >= 1_024 {
-        jobs.removeFirst(next + 1)
-        next = -1
-      }
-      return job
-    }
+  private struct State {
+    var turns = FlowTurns<Work>()
+    var isClosed = false
   }
 
   private let state = Mutex(State())
@@ -62,8 +68,10 @@ private final class SharedQueue: Sendable {
     threadCount = threads
   }
 
-  func push(_ job: UnownedJob, _ executor: UnownedTaskExecutor) {
-    state.withLock { $0.jobs.append((job, executor)) }
+  var count: Int { state.withLock { $0.turns.count } }
+
+  func push(_ job: UnownedJob, _ executor: any TaskExecutor, of flow: WorkFlow) {
+    state.withLock { $0.turns.add((job, executor), of: flow) }
     wakeups.signal()
   }
 
@@ -76,10 +84,10 @@ private final class SharedQueue: Sendable {
     while true {
       wakeups.wait()
       let (next, isOver) = state.withLock { state in
-        let next = state.dequeue()
+        let next = state.turns.removeNext()
         return (next, next == nil && state.isClosed)
       }
-      if let next { next.job.runSynchronously(on: next.executor) }
+      if let next { next.job.runSynchronously(on: next.executor.asUnownedTaskExecutor()) }
       if isOver { return }
     }
   }

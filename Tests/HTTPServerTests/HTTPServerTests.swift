@@ -69,7 +69,7 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("only a small content without a coding is handled on its connection's thread")
+  @Test("only a small content without a coding is handled on its connection's thread, beside few")
   func threads() async throws {
     final class CountingExecutor: TaskExecutor {
       let jobs = Atomic(0)
@@ -82,24 +82,27 @@ struct HTTPServerTests {
     }
     let executor = CountingExecutor()
     var configuration = HTTPServer.Configuration()
-    configuration.executor = executor
+    configuration.executor = { _, _ in executor }
     let handler: HTTPHandler = { _ in .text("\(executor.jobs.load(ordering: .relaxed))") }
     let small = [UInt8](repeating: 7, count: 4 << 10)
     let coded = try ContentCoding.gzip.compress([UInt8](repeating: 7, count: 1 << 20))
     #expect(coded.count < small.count)
-    try await withServer(configuration, handler: handler) { server in
-      try await onThread {
-        /// Returns the jobs of the executor before the handler ran.
-        func countJobs(_ body: [UInt8], _ headers: [String: String] = [:]) throws -> Int? {
-          executor.jobs.store(0, ordering: .relaxed)
-          let client = try RawClient(port: server.port)
-          return Int(try client.exchange("POST", "/", headers: headers, body: body).text)
+    for (immediate, expected) in [(1, [0, 1, 1]), (0, [1, 1, 1])] {
+      configuration.immediateHandlers = immediate
+      try await withServer(configuration, handler: handler) { server in
+        try await onThread {
+          /// Returns the jobs of the executor before the handler ran.
+          func countJobs(_ body: [UInt8], _ headers: [String: String] = [:]) throws -> Int? {
+            executor.jobs.store(0, ordering: .relaxed)
+            let client = try RawClient(port: server.port)
+            return Int(try client.exchange("POST", "/", headers: headers, body: body).text)
+          }
+          let counts = [
+            try countJobs(small), try countJobs(small + [7]),
+            try countJobs(coded, ["Content-Encoding": "gzip"]),
+          ]
+          #expect(counts == expected)
         }
-        let counts = [
-          try countJobs(small), try countJobs(small + [7]),
-          try countJobs(coded, ["Content-Encoding": "gzip"]),
-        ]
-        #expect(counts == [0, 1, 1])
       }
     }
   }

@@ -15,7 +15,8 @@ struct ServiceAdmissionTests {
 
   func admit(
     _ fixture: ServiceFixture, _ method: String, _ path: String, token: AccessToken? = nil,
-    length: Int? = 10, isOnReserve: Bool = false, headers: HTTPHeaders = [:]
+    length: Int? = 10, isOnReserve: Bool = false, isBeyondShare: Bool = false,
+    headers: HTTPHeaders = [:]
   ) async throws -> Outcome {
     let target = try RequestTarget(parsing: path)
     var headers = headers
@@ -24,7 +25,8 @@ struct ServiceAdmissionTests {
       method: method, path: target.path, segments: target.segments, query: target.query,
       headers: headers, remoteAddress: "192.0.2.1")
     let arrival = HTTPArrival(
-      request: request, declaredLength: length, isOnReserve: isOnReserve)
+      request: request, declaredLength: length, isOnReserve: isOnReserve,
+      isBeyondShare: isBeyondShare)
     switch await fixture.service.admission(of: arrival).decided() {
     case .proceed(let limit, _): return .proceeds(limit)
     case .refuse(let response): return .refused(response.status)
@@ -91,11 +93,39 @@ struct ServiceAdmissionTests {
         == .proceeds(Limits.standard.messageBytes))
     for (method, path) in [
       ("GET", "/v1/spaces/notes/changes"), ("POST", "/v1/spaces/notes/packets"),
-      ("GET", "/v1/spaces/notes/events"), ("GET", "/nowhere"),
+      ("GET", "/v1/spaces/notes/events"),
     ] {
       #expect(
         try await admit(fixture, method, path, token: admin, isOnReserve: true) == .refused(503))
     }
+  }
+
+  @Test(
+    "a request for nothing that exists is refused for good, also by a full server",
+    arguments: [0, 10])
+  func nothing(length: Int) async throws {
+    let fixture = ServiceFixture()
+    for route in Route.allCases where route.endpoints.contains(where: \.isServedOnReserve) {
+      let path = route.rawValue.replacing("{space}", with: "notes").replacing("{", with: "")
+        .replacing("}", with: "")
+      for isOnReserve in [true, false] {
+        #expect(
+          try await admit(
+            fixture, "PATCH", path, length: length, isOnReserve: isOnReserve,
+            isBeyondShare: !isOnReserve) == .refused(405), "\(path)")
+      }
+    }
+    #expect(
+      try await admit(fixture, "GET", "/nowhere", length: length, isOnReserve: true)
+        == .refused(404))
+    // So is a page of an undeclared origin, which asks before it sends.
+    let preflight: HTTPHeaders = [
+      "Origin": "https://example.com", "Access-Control-Request-Method": "PUT",
+    ]
+    #expect(
+      try await admit(
+        fixture, "OPTIONS", "/metrics", length: length, isOnReserve: true, headers: preflight)
+        == .refused(403))
   }
 
   @Test(

@@ -15,6 +15,21 @@ extension SyncService {
     }
   }
 
+  /// Returns the flow of a request's work until it is admitted: of the caller, if the credential was
+  /// admitted within the last minutes, otherwise of the address. It decides about turns, and nothing else.
+  ///
+  /// - Parameter request: The request; `nil` for one without an address of Ferry's form.
+  package func flow(of request: HTTPRequest?, from address: String) -> WorkFlow {
+    guard let request else { return WorkFlow(address: address) }
+    let (segments, authorization) = (request.segments, request.headers["Authorization"])
+    let isInSpace = segments.count > 2 && segments[1] == "spaces"
+    let part = isInSpace ? SpaceName(segments[2])?.value : nil
+    guard let principal = admissions.principal(of: authorization) else {
+      return WorkFlow(address: address, part: part ?? "")
+    }
+    return WorkFlow(of: principal, in: part, at: address)
+  }
+
   /// Ends the streams of events whose credentials are not valid any more. While the store is not
   /// available, the streams go on.
   package func checkStreams() async {
@@ -31,15 +46,18 @@ extension SyncService {
     _ arrival: HTTPArrival, _ context: RequestContext
   ) throws(Problem) -> HTTPAdmission {
     let (request, match) = (context.request, context.match)
-    let isServedOnReserve = match.endpoint?.isServedOnReserve ?? false
+    // A preflight has a route, but no endpoint.
+    let isPreflight = try parts.crossOrigin.preflight(request, match.route) != nil
+    // A request for nothing that exists is refused for good, also by a full server.
+    let endpoint = try isPreflight ? nil : self.endpoint(of: context)
+    let isServedOnReserve = endpoint?.isServedOnReserve ?? false
     if arrival.isOnReserve, !isServedOnReserve {
       throw Problem(
         .unavailable,
         "the server has reached its limit of connections; send the request again in a moment")
     }
     if arrival.isBeyondShare, !isServedOnReserve { throw Problem(.tooManyRequests) }
-    let endpoint = try endpoint(of: context)
-    guard arrival.hasContent, let content = endpoint.content, let need = endpoint.need
+    guard arrival.hasContent, let content = endpoint?.content, let need = endpoint?.need
     else { return .proceed(limit: 0) }
     let limit = content.limit(parts.limits)
     if let length = arrival.declaredLength, length > limit { return .proceed(limit: limit) }
@@ -55,7 +73,7 @@ extension SyncService {
     return .decide { [self] in
       var context = context
       context.space = name
-      return await WorkFlow(address: request.remoteAddress).run {
+      return await flow(of: request, from: request.remoteAddress).run {
         do throws(Problem) {
           let principal = try await admit(request, match.route, to: name, need: need).principal
           memory?.store(principal, for: key)
@@ -73,7 +91,7 @@ extension SyncService {
   ) -> HTTPAdmission {
     .decide { [self] in
       var context = context
-      return await WorkFlow(address: request.remoteAddress).run {
+      return await flow(of: request, from: request.remoteAddress).run {
         do throws(Problem) {
           let identity = try await identify(request, context.match.route)
           return .proceed(limit: limit, account: identity.principal.memoryAccount)

@@ -81,7 +81,7 @@ package final class SyncService: Sendable {
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     var context = begin(request)
     context.span = beginSpan(of: context)
-    var response = await WorkFlow(address: request.remoteAddress).run {
+    var response = await flow(of: request, from: request.remoteAddress).run {
       guard let span = context.span else { return await answerOrRefuse(&context) }
       return await span.run { await answerOrRefuse(&context) }
     }
@@ -175,6 +175,7 @@ package final class SyncService: Sendable {
     let admission = try await admit(context, to: name, need: need ?? .admin)
     context.principal = admission.principal
     context.isServerAdmin = admission.isServerAdmin
+    admissions.store(admission.principal, of: context.request.headers["Authorization"])
     try count(&context)
     return (name, admission)
   }

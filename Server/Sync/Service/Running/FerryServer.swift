@@ -73,8 +73,10 @@ package final class FerryServer: Sendable {
     }
     let (hub, metrics) = (HeadHub(store), ServiceMetrics())
     let desk = try MissionService(configuration, store: store)
-    let workers = ThreadPoolExecutor(
-      name: "ferry-request", threads: ThreadPoolExecutor.usualThreadCount)
+    let workers =
+      configuration.workers
+      ?? ThreadPoolExecutor(
+        name: "ferry-request", threads: ThreadPoolExecutor.usualThreadCount)
     var parts = SyncService.Parts(
       store: store, gate: gate, hub: hub, metrics: metrics, log: configuration.log,
       clock: configuration.clock, limits: configuration.limits,
@@ -136,7 +138,7 @@ package final class FerryServer: Sendable {
 
   private static func listen(
     _ configuration: FerryServerConfiguration, _ service: SyncService,
-    _ executor: any TaskExecutor
+    _ workers: ThreadPoolExecutor
   ) throws(FerryServerError) -> HTTPServer {
     var http = HTTPServer.Configuration(
       address: configuration.listen.host, port: configuration.listen.port,
@@ -156,7 +158,7 @@ package final class FerryServer: Sendable {
       answer.headers["X-Content-Type-Options"] = "nosniff"
       return answer
     }
-    http.executor = executor
+    http.executor = { workers.executor(of: service.flow(of: $0, from: $1)) }
     http.clock = configuration.clock.uptime
     do {
       return try HTTPServer(configuration: http) { await service.respond(to: $0) }

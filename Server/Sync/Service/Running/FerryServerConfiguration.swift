@@ -1,3 +1,4 @@
+import FerryExecutors
 import FerryHTTPServer
 import FerryMissionServer
 import FerryProtocol
@@ -11,6 +12,8 @@ package struct FerryServerConfiguration: Sendable {
   package var isInsecure = false
   /// Threads to read and write sockets.
   package var threads = 2
+  /// The threads of requests; `nil` for threads of the server's own.
+  package var workers: ThreadPoolExecutor?
   /// Connections at once; each listener to events holds one.
   package var connectionLimit = 4_096
   /// Further connections, which serve probes and administration only.
