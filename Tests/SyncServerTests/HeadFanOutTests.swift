@@ -26,7 +26,7 @@ struct HeadFanOutTests {
   @Test("an event is a head with its epoch, and its id is the head")
   func event() {
     #expect(
-      String(decoding: HeadEvent.encode(epoch: Epoch(7), head: 42), as: UTF8.self)
+      String(decoding: Board.event(epoch: Epoch(7), head: 42), as: UTF8.self)
         == "id: 42\nevent: head\ndata: {\"epoch\":\"0000000000000007\",\"head\":\"42\"}\n\n")
   }
 
@@ -36,7 +36,7 @@ struct HeadFanOutTests {
     let first = board.add("a", to: Self.space(1, head: 5))
     #expect(board.see(Self.space(1, head: 6)).delivery == nil)
     let greeting = board.greet(first, of: 1, heard: 5)
-    #expect(greeting?.bytes == HeadEvent.encode(epoch: Epoch(7), head: 6))
+    #expect(greeting?.bytes == Board.event(epoch: Epoch(7), head: 6))
     #expect(greeting?.listeners == ["a"])
     let second = board.add("b", to: Self.space(1, head: 6))
     #expect(board.see(Self.space(1, head: 6)).delivery == nil)
@@ -68,7 +68,7 @@ struct HeadFanOutTests {
       #expect(!step.startsTurns)
     }
     let end = board.endTurn()
-    #expect(end.deliveries.map(\.bytes) == [HeadEvent.encode(epoch: Epoch(7), head: 500)])
+    #expect(end.deliveries.map(\.bytes) == [Board.event(epoch: Epoch(7), head: 500)])
     #expect(end.goesOn)
     #expect(board.move(HeadMove(space: 1, head: 501)).delivery == nil)
     #expect(board.endTurn().deliveries.count == 1)
@@ -93,7 +93,7 @@ struct HeadFanOutTests {
     #expect(step.delivery == nil)
     #expect(step.suspect == SpaceName("space1"))
     let restored = board.replace(Self.space(1, head: 2, epoch: 8))
-    #expect(restored.delivery?.bytes == HeadEvent.encode(epoch: Epoch(8), head: 2))
+    #expect(restored.delivery?.bytes == Board.event(epoch: Epoch(8), head: 2))
   }
 
   @Test("a removed listener receives nothing, and the last one removes its space")
@@ -113,7 +113,7 @@ struct HeadFanOutTests {
     let late = board.add("b", to: Self.space(1, head: 5))
     #expect(board.move(HeadMove(space: 1, head: 9)).delivery?.listeners == ["a"])
     #expect(
-      board.greet(late, of: 1, heard: 5)?.bytes == HeadEvent.encode(epoch: Epoch(7), head: 9))
+      board.greet(late, of: 1, heard: 5)?.bytes == Board.event(epoch: Epoch(7), head: 9))
   }
 
   // MARK: Crowds

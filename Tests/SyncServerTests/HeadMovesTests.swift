@@ -36,11 +36,11 @@ struct HeadMovesTests {
     #expect(told == [302, 2, 3, 4])
   }
 
-  @Test("after a space was forgotten, a lower head is reported")
-  func forgets() async {
+  @Test("after a space is needed again, a lower head is reported")
+  func neededAgain() async {
     let told = await Self.heads { moves in
       moves.publish(Self.move(302))
-      moves.forget(1)
+      moves.watch(1)
       moves.publish(Self.move(3))
       moves.publish(Self.move(2))
     }

@@ -1,3 +1,4 @@
+import FerryHTTPServer
 import FerryProtocol
 import FerryTestSupport
 import Synchronization
@@ -5,51 +6,43 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// Keeps messages, and lets a test wait for them.
-final class ListenerDouble: HeadListener {
-  private struct State {
-    var received: [String] = []
-    var isFinished = false
-    var observers: [@Sendable () -> Void] = []
-    var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+/// Reads the messages of a stream, and lets a test wait for them.
+final class ListenerDouble: Sendable {
+  private final class Outlet: HTTPStream.Outlet {
+    let resumptions = AsyncStream<Void>.makeStream()
+
+    func suspend() -> Bool { true }
+    func resume() { resumptions.continuation.yield() }
+    func disconnect() {}
+    func isPeerGone() -> Bool { false }
   }
 
-  private let state = Mutex(State())
+  let stream = HTTPStream()
+  private let outlet = Outlet()
+  private let text = Mutex("")
 
-  var received: [String] { state.withLock { $0.received } }
-  var isFinished: Bool { state.withLock { $0.isFinished } }
+  init() { stream.attach(outlet) }
 
-  func send(_ bytes: [UInt8]) -> Bool {
-    let due = state.withLock { state in
-      state.received.append(String(decoding: bytes, as: UTF8.self))
-      let due = state.watchers.filter { $0.count <= state.received.count }
-      state.watchers.removeAll { $0.count <= state.received.count }
-      return due
+  /// The messages so far.
+  var received: [String] {
+    text.withLock { text in
+      var buffer = [UInt8](repeating: 0, count: 4_096)
+      while case .bytes(let count) = buffer.withUnsafeMutableBytes({ stream.read(into: $0) }) {
+        text += String(decoding: buffer.prefix(count), as: UTF8.self)
+      }
+      return text.split(separator: "\n\n").map { $0 + "\n\n" }
     }
-    for watcher in due { watcher.continuation.resume() }
-    return true
   }
 
-  func finish() { state.withLock { $0.isFinished = true } }
-
-  func onClose(_ observer: @escaping @Sendable () -> Void) {
-    state.withLock { $0.observers.append(observer) }
-  }
+  var isFinished: Bool { stream.isClosed }
 
   /// Closes the connection as a peer that goes away.
-  func leave() {
-    for observer in state.withLock({ $0.observers }) { observer() }
-  }
+  func leave() { stream.connectionEnded() }
 
   /// Returns when `count` messages have come.
   func wait(for count: Int) async {
-    await withCheckedContinuation { continuation in
-      let isThere = state.withLock { state in
-        if state.received.count < count { state.watchers.append((count, continuation)) }
-        return state.received.count >= count
-      }
-      if isThere { continuation.resume() }
-    }
+    if received.count >= count { return }
+    for await _ in outlet.resumptions.stream where received.count >= count { return }
   }
 }
 
@@ -63,13 +56,13 @@ struct ServiceEventsTests {
   func listen(_ listener: ListenerDouble, heard: SequenceNumber? = nil) async throws {
     let name = try #require(SpaceName("notes"))
     let space = try #require(try await store.space(named: name))
-    try await hub.add(listener, to: space, heard: heard) { () async throws(StoreError) in
+    try await hub.add(listener.stream, to: space, heard: heard) { () async throws(StoreError) in
       try await store.space(named: name)
     }
   }
 
   static func event(_ head: SequenceNumber) -> String {
-    String(decoding: HeadEvent.encode(epoch: Epoch(7), head: head), as: UTF8.self)
+    String(decoding: HeadFanOut<HTTPStream>.event(epoch: Epoch(7), head: head), as: UTF8.self)
   }
 
   @Test("a listener receives the head at once and then each move of the store's feed")
@@ -93,7 +86,7 @@ struct ServiceEventsTests {
     let space = try #require(try await store.space(named: name))
     store.move("notes", to: 8, tells: false)
     let listener = ListenerDouble()
-    try await hub.add(listener, to: space, heard: 0) { () async throws(StoreError) in
+    try await hub.add(listener.stream, to: space, heard: 0) { () async throws(StoreError) in
       try await store.space(named: name)
     }
     #expect(listener.received == [Self.event(8)])
@@ -121,7 +114,7 @@ struct ServiceEventsTests {
     let name = try #require(SpaceName("notes"))
     let space = try #require(try await store.space(named: name))
     let listener = ListenerDouble()
-    try await hub.add(listener, to: space, heard: 0) { () async throws(StoreError) in space }
+    try await hub.add(listener.stream, to: space, heard: 0) { () async throws(StoreError) in space }
     let task = Task { await hub.sendHeartbeats(every: .seconds(15)) }
     ticks.continuation.yield()
     await listener.wait(for: 1)
@@ -152,7 +145,7 @@ struct ServiceEventsTests {
     let listeners = [ListenerDouble(), ListenerDouble(), ListenerDouble()]
     let name = try #require(SpaceName("notes"))
     let space = try #require(try await store.space(named: name))
-    try await hub.add(listeners[0], to: space, heard: nil) { () async throws(StoreError) in
+    try await hub.add(listeners[0].stream, to: space, heard: nil) { () async throws(StoreError) in
       #expect(watchers() == 1, "the head is read after the watch has begun")
       return space
     }
@@ -164,7 +157,7 @@ struct ServiceEventsTests {
     listeners[1].leave()
     #expect(watchers() == 0)
     await #expect(throws: StoreError.unavailable("away")) {
-      try await hub.add(listeners[2], to: space, heard: nil) { () async throws(StoreError) in
+      try await hub.add(listeners[2].stream, to: space, heard: nil) { () async throws(StoreError) in
         throw .unavailable("away")
       }
     }
@@ -180,7 +173,8 @@ struct ServiceEventsTests {
     let name = try #require(SpaceName("notes"))
     let space = try #require(try await store.space(named: name))
     await #expect(throws: StoreError.unavailable("away")) {
-      try await hub.add(ListenerDouble(), to: space, heard: nil) { () async throws(StoreError) in
+      try await hub.add(ListenerDouble().stream, to: space, heard: nil) {
+        () async throws(StoreError) in
         throw .unavailable("away")
       }
     }

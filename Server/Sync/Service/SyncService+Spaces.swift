@@ -123,7 +123,7 @@ extension SyncService {
       status: 200,
       // X-Accel-Buffering: nginx passes events on as they come.
       headers: [
-        "Content-Type": HeadEvent.mediaType, "Cache-Control": "no-store",
+        "Content-Type": "text/event-stream", "Cache-Control": "no-store",
         "X-Accel-Buffering": "no",
       ],
       body: .stream(stream))

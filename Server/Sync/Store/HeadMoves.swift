@@ -1,9 +1,11 @@
 import FerryProtocol
 import Synchronization
 
-/// The publisher of head moves: each listener receives each head of a space once and in order.
+/// The publisher of head moves: each listener receives each head of a space once and in order. It
+/// also records the spaces whose moves this node needs.
 package final class HeadMoves: Sendable {
   private struct State {
+    var watch = HeadWatch()
     var newest: [Int64: SequenceNumber] = [:]
     var next = 0
     var listeners: [Int: AsyncStream<HeadMove>.Continuation] = [:]
@@ -19,7 +21,13 @@ package final class HeadMoves: Sendable {
 
   private let state = Mutex(State())
 
-  package init() {}
+  private let onChange: @Sendable (HeadWatch.Change) -> Void
+
+  /// Creates a publisher for one process, without channels.
+  package convenience init() { self.init { _ in } }
+
+  /// - Parameter onChange: Applies changes of the needed channels, in order. It must not block.
+  init(onChange: @escaping @Sendable (HeadWatch.Change) -> Void) { self.onChange = onChange }
 
   /// Returns the moves from now on, until ``finish()``. Drops none: a space may be quiet
   /// afterwards, and the last move would be missing.
@@ -60,10 +68,6 @@ package final class HeadMoves: Sendable {
     }
   }
 
-  /// Forgets the last head of a space without reported moves for a while. The next head is passed
-  /// on, even if it is lower.
-  package func forget(_ space: Int64) { state.withLock { $0.newest[space] = nil } }
-
   /// Ends all streams.
   package func finish() {
     let listeners = state.withLock { state in
@@ -72,5 +76,45 @@ package final class HeadMoves: Sendable {
       return Array(state.listeners.values)
     }
     for listener in listeners { listener.finish() }
+  }
+
+  // MARK: Needed spaces
+
+  /// All needed spaces, by identifier.
+  var neededSpaces: [Int64] { state.withLock { $0.watch.spaces } }
+
+  /// Returns the needed spaces of these channels, by identifier.
+  func neededSpaces(on channels: [String]) -> [Int64] {
+    state.withLock { $0.watch.spaces(on: channels) }
+  }
+
+  func needs(_ space: Int64) -> Bool { state.withLock { $0.watch.needs(space) } }
+
+  /// Adds a watcher of a space. The first head is passed on, even if it is lower than an earlier
+  /// one: moves were missed while the space was not needed.
+  func watch(_ space: Int64) {
+    change { state in
+      if !state.watch.needs(space) { state.newest[space] = nil }
+      return state.watch.watch(space)
+    }
+  }
+
+  /// Removes a watcher.
+  func unwatch(_ space: Int64) {
+    change { state in
+      let change = state.watch.unwatch(space)
+      if !state.watch.needs(space) { state.newest[space] = nil }
+      return change
+    }
+  }
+
+  /// Records a write of this node to a space.
+  func markWritten(_ space: Int64) { change { $0.watch.markWritten(space) } }
+
+  /// Applies a change within the lock, so the channels change in the same order.
+  private func change(_ edit: (inout State) -> HeadWatch.Change?) {
+    state.withLock { state in
+      if let change = edit(&state) { onChange(change) }
+    }
   }
 }

@@ -20,7 +20,7 @@ package final class EventStreams: Sendable {
 
   /// A listener and its principal.
   struct Entry: Sendable {
-    let stream: any HeadListener
+    let stream: HTTPStream
     let principal: Principal
     let visitor: Visitor
     let space: SpaceName

@@ -13,6 +13,22 @@ struct HeadFanOut<Listener> {
   /// quarter of a core.
   static var eventsOfTurn: Int { 160 }
 
+  /// A comment to keep the connection and the proxies on the way awake.
+  static var heartbeat: [UInt8] { Array(":\n\n".utf8) }
+
+  /// Encodes a server-sent event (WHATWG HTML §9.2). The `id` is the head, so a reconnecting client
+  /// reports the last head received.
+  static func event(epoch: Epoch, head: SequenceNumber) -> [UInt8] {
+    Array(
+      """
+      id: \(head)
+      event: head
+      data: {"epoch":"\(epoch)","head":"\(head)"}
+
+
+      """.utf8)
+  }
+
   /// Bytes for some listeners.
   struct Delivery {
     var bytes: [UInt8]
@@ -183,7 +199,7 @@ struct HeadFanOut<Listener> {
     }
     channel.epoch = epoch
     channel.head = head
-    channel.event = HeadEvent.encode(epoch: epoch, head: head)
+    channel.event = Self.event(epoch: epoch, head: head)
     let isHeard = channel.members.contains(where: \.isGreeted)
     if isHeard && channel.window != nil { channel.isDirty = true }
     channels[id] = channel

@@ -1,10 +1,11 @@
+import FerryHTTPServer
 import FerryProtocol
 import Synchronization
 
 /// The sender of head moves to the listeners of spaces. An idle listener costs no task and no
 /// timer: one timer serves them all.
 package final class HeadHub: Sendable {
-  private typealias Board = HeadFanOut<any HeadListener>
+  private typealias Board = HeadFanOut<HTTPStream>
 
   private struct State {
     var board = Board()
@@ -43,7 +44,7 @@ package final class HeadHub: Sendable {
   /// head is looked up after the listener is added and the space is watched, so no move between is
   /// missed.
   package func add(
-    _ listener: any HeadListener, to space: SpaceSummary, heard: SequenceNumber?,
+    _ listener: HTTPStream, to space: SpaceSummary, heard: SequenceNumber?,
     lookUp: () async throws(StoreError) -> SpaceSummary?
   ) async throws(StoreError) {
     let place = state.withLock { state -> (number: Int, isFirst: Bool)? in
@@ -100,7 +101,7 @@ package final class HeadHub: Sendable {
   package func heartbeat() {
     sending.withLock { _ in
       let listeners = state.withLock { $0.board.listeners }
-      Self.deliver(Board.Delivery(bytes: HeadEvent.heartbeat, listeners: listeners))
+      Self.deliver(Board.Delivery(bytes: Board.heartbeat, listeners: listeners))
     }
   }
 

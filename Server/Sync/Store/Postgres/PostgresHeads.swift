@@ -10,7 +10,6 @@ final class PostgresHeads: Sendable {
   let channels: PostgresChannels
   /// Of this run; they get the same moves.
   let timelines: OwnTimelines
-  private let needed: NeededHeads
   private let received = Atomic(0)
   private let bell = Mutex(Bell())
 
@@ -31,20 +30,21 @@ final class PostgresHeads: Sendable {
 
   /// - Parameter random: The source of names of timelines.
   init(random: @escaping @Sendable () -> UInt64) throws(PostgresError) {
-    let (moves, channels) = (HeadMoves(), try PostgresChannels())
-    let needed = NeededHeads(moves: moves, channels: channels)
-    (self.moves, self.channels, self.needed) = (moves, channels, needed)
-    timelines = OwnTimelines(random: random) { needed.subscribe($0) }
+    let channels = try PostgresChannels()
+    let moves = HeadMoves { change in
+      switch change {
+      case .begin(let channel): channels.listen(to: channel)
+      case .end(let channel): channels.unlisten(from: channel)
+      }
+    }
+    (self.moves, self.channels) = (moves, channels)
+    timelines = OwnTimelines(random: random) { moves.markWritten($0) }
   }
 
   var notifications: NodeNotifications {
     NodeNotifications(
       received: received.load(ordering: .relaxed), channels: channels.countInForce)
   }
-
-  func watch(_ space: Int64) { needed.watch(space) }
-
-  func unwatch(_ space: Int64) { needed.unwatch(space) }
 
   // MARK: Moves
 
@@ -111,14 +111,14 @@ final class PostgresHeads: Sendable {
   /// Handles a notification.
   func receive(_ payload: String) {
     received.add(1, ordering: .relaxed)
-    guard let move = HeadMove(payload: payload), needed.contains(move.space) else { return }
+    guard let move = HeadMove(payload: payload), moves.needs(move.space) else { return }
     timelines.update(move)
     moves.publish(move)
   }
 
   /// Passes on the heads of the needed spaces of new channels.
   func catchUp(on channels: [String], from pool: PostgresPool) async {
-    let spaces = needed.spaces(on: channels)
+    let spaces = moves.neededSpaces(on: channels)
     guard let heads = try? await Self.heads(of: spaces, in: .authentication, from: pool) else {
       return  // The next sweep reads them.
     }
@@ -128,7 +128,7 @@ final class PostgresHeads: Sendable {
 
   /// Passes on the heads of all needed spaces that differ from the last ones.
   func sweep(_ pool: PostgresPool) async {
-    let spaces = needed.spaces
+    let spaces = moves.neededSpaces
     let heads = (try? await Self.heads(of: spaces, in: .upkeep, from: pool)) ?? []
     for move in heads { timelines.update(move) }
     moves.correct(heads)
@@ -141,52 +141,6 @@ final class PostgresHeads: Sendable {
     return try await pool.run(in: lane) { connection in
       try connection.query(read, [.array(PostgresArray(spaces))]).map {
         HeadMove(space: try $0.int8(0), head: try $0.int8(1))
-      }
-    }
-  }
-}
-
-/// The driver of ``HeadWatch``.
-private final class NeededHeads: Sendable {
-  private let state = Mutex(HeadWatch())
-  private let moves: HeadMoves
-  private let channels: PostgresChannels
-
-  init(moves: HeadMoves, channels: PostgresChannels) {
-    (self.moves, self.channels) = (moves, channels)
-  }
-
-  var spaces: [Int64] { state.withLock { $0.spaces } }
-
-  func contains(_ space: Int64) -> Bool { state.withLock { $0.needs(space) } }
-
-  func spaces(on channels: [String]) -> [Int64] { state.withLock { $0.spaces(on: channels) } }
-
-  func watch(_ space: Int64) {
-    change { watch in
-      // Moves were missed while the space was not needed, and the head may have gone back.
-      if !watch.needs(space) { moves.forget(space) }
-      return watch.watch(space)
-    }
-  }
-
-  func unwatch(_ space: Int64) {
-    change { watch in
-      let change = watch.unwatch(space)
-      if !watch.needs(space) { moves.forget(space) }
-      return change
-    }
-  }
-
-  func subscribe(_ space: Int64) { change { $0.markWritten(space) } }
-
-  /// Changes the channels within the lock, so they change in the same order.
-  private func change(_ edit: (inout HeadWatch) -> HeadWatch.Change?) {
-    state.withLock { watch in
-      switch edit(&watch) {
-      case .begin(let channel): channels.listen(to: channel)
-      case .end(let channel): channels.unlisten(from: channel)
-      case nil: break
       }
     }
   }

@@ -281,9 +281,9 @@ package final class PostgresStore: SyncStore {
 
   package func headMoves() -> AsyncStream<HeadMove> { heads.moves.stream() }
 
-  package func watchHead(of space: Int64) { heads.watch(space) }
+  package func watchHead(of space: Int64) { heads.moves.watch(space) }
 
-  package func unwatchHead(of space: Int64) { heads.unwatch(space) }
+  package func unwatchHead(of space: Int64) { heads.moves.unwatch(space) }
 
   package var notifications: NodeNotifications? { heads.notifications }
 
