@@ -213,6 +213,39 @@ struct FilledListTests {
     try replica.checkFile()
   }
 
+  @Test("rows of copies that still lack their parents are no dangling rows of other lists")
+  func danglingCopies() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let family = try replica.join("family")
+    try replica.run(
+      """
+      CREATE TABLE area(id TEXT PRIMARY KEY);
+      CREATE TABLE item(id TEXT PRIMARY KEY, area TEXT REFERENCES area(id))
+      """)
+    try family.track(["area", "item"])
+    var slices = 0
+    replica.fill {
+      let connection = replica.file.connection
+      guard try connection.prepare("PRAGMA foreign_key_check").exists() else { return }
+      slices += 1
+      #expect(try connection.transaction { try replica.file.danglingRows().count } == 0)
+    }
+    let items = (0..<4).map {
+      maker.change(SequenceNumber($0 + 1), "item", Name("i\($0)"), [Column("area", "a")])
+    }
+    let result = try replica.pull(
+      items + [maker.change(5, "area", "a", [])], pages: 2, into: family)
+    #expect(result == AppliedPull(applied: 5, refused: 0))
+    #expect(slices > 0)
+    for copy: Name in ["ferry_first_1", "ferry_2_first_13"] { #expect(ShadowTables.isCopy(copy)) }
+    for other: Name in [
+      "ferry_first_", "ferry_x_first_1", "first_1", "ferry_first_1_2", "ferry_kept",
+    ] {
+      #expect(!ShadowTables.isCopy(other))
+    }
+    try replica.checkFile()
+  }
+
   // MARK: The same result
 
   @Test("a filled list has the same result as one that is applied at once", arguments: Case.all)
