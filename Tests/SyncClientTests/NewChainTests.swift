@@ -88,6 +88,28 @@ struct NewChainTests {
     #expect(again.last?.operations.map(\.time.milliseconds) == [1])
   }
 
+  @Test("a chain that restarts after a refusal has no packets behind a gap")
+  func refused() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([], head: 0)
+    func freeze(_ record: String) throws -> Packet {
+      try replica.run("INSERT INTO tasks(id, title) VALUES (?, 'new')", [.text(record)])
+      return try #require(try replica.freeze().last)
+    }
+    // A copy has sent the first packet.
+    _ = try freeze("a")
+    try replica.file.renewIdentity()
+    let copied = try #require(try replica.freeze().first)
+    _ = try replica.file.receive(replica.receipt(copied, first: 1, status: .duplicate))
+    _ = try replica.file.receive(replica.receipt(freeze("b"), first: 5))
+    _ = try freeze("c")
+    let refused = try #require(try replica.file.packets.open().last)
+    try replica.file.reopen(packet: refused.number)
+    let again = try replica.freeze()
+    #expect(again.map(\.dependency) == [nil])
+    #expect(again.map { $0.operations.map(\.key.record) } == [["c"]])
+  }
+
   private func schema(_ columns: String) -> Change {
     let document = #"{"version":1,"tables":{"tasks":{"columns":\#(columns)}}}"#
     return maker.change(

@@ -238,18 +238,49 @@ struct OutboxTests {
   }
 
   @Test("after a refusal, earlier packets stay and parts of the same transaction are cut again")
-  func cut() {
+  func cut() throws {
+    func cut(
+      _ packets: [FrozenPacket], from index: Int
+    ) throws -> (kept: [FrozenPacket], first: FrozenPacket) {
+      var outbox = Self.outbox(packets)
+      return try outbox.cut(from: packets[index], Ledger())
+    }
     let packets = [
       Self.packet(1, .acknowledged, isInChain: true), Self.packet(2),
       Self.packet(3, continues: true), Self.packet(4, continues: true), Self.packet(5),
     ]
-    let last = Self.outbox(packets).cut(from: packets[4])
+    let last = try cut(packets, from: 4)
     #expect(last.kept.map(\.number) == [2] && last.first.number == 3)
-    let middle = Self.outbox(packets).cut(from: packets[2])
+    let middle = try cut(packets, from: 2)
     #expect(middle.kept.map(\.number) == [2] && middle.first.number == 3)
-    let first = Self.outbox(packets).cut(from: packets[1])
+    let first = try cut(packets, from: 1)
     #expect(first.kept.isEmpty && first.first.number == 2)
-    let claimed = Self.outbox([Self.packet(1, .acknowledged)] + packets[1...]).cut(from: packets[1])
+    let claimed = try cut([Self.packet(1, .acknowledged)] + packets[1...], from: 1)
     #expect(claimed.kept.map(\.number) == [1], "only a receipt has confirmed it")
+  }
+
+  @Test(
+    "a chain that restarts after a refusal has no gap: packets before one in the chain stay out",
+    arguments: [
+      ([packet(1, .acknowledged, last: 9), packet(2)], nil, [1, 2]),
+      ([packet(1, .acknowledged, last: 9), packet(2)], 2, []),
+      ([packet(1), packet(2, .acknowledged, last: 9)], 2, []),
+      ([packet(1, .acknowledged, last: 9), packet(2, .acknowledged, last: 9)], 1, [2]),
+    ] as [([FrozenPacket], Int?, [Int64])])
+  func cutAfterChain(packets: [FrozenPacket], inChain: Int?, kept: [Int64]) throws {
+    var packets = packets
+    if let inChain {
+      packets[inChain - 1].state = .acknowledged
+      (packets[inChain - 1].last, packets[inChain - 1].isInChain) = (9, true)
+    }
+    let refused = Self.packet(3)
+    var outbox = Self.outbox(packets + [refused])
+    let cut = try outbox.cut(from: refused, Ledger())
+    #expect(cut.kept.map(\.number) == kept && cut.first == refused)
+    for packet in outbox.packets where !kept.contains(packet.number) && packet != refused {
+      #expect(packet.state == .acknowledged && packet.isInChain)
+    }
+    outbox.beginChain(with: cut.kept)
+    #expect(outbox.open.map(\.number) == kept + [3])
   }
 }

@@ -150,18 +150,24 @@ struct Outbox: Equatable {
 
   /// Confirms the packets that the server must have, before the device chooses another identifier.
   /// Returns the packets at the start of the new chain.
+  mutating func leaveIdentity(_ ledger: some OutboxLedger) throws -> [FrozenPacket] {
+    Array(packets[try confirmChain(before: packets.endIndex, ledger)...])
+  }
+
+  /// Confirms the packets up to the last one in this device's chain. Returns the index of the next
+  /// packet: nothing from there on is known to be in the history.
   ///
   /// A packet before one in this device's chain is in the history as well. This does not hold for a
   /// packet of a copy: the copy may have omitted the one before. A packet confirmed only by a
   /// receipt is sent again: no page of the new identifier could contradict this receipt.
-  mutating func leaveIdentity(_ ledger: some OutboxLedger) throws -> [FrozenPacket] {
-    if let last = packets.lastIndex(where: \.isInChain), last > packets.startIndex {
-      goBack(to: try confirm(packets.startIndex...(last - 1), state.head, ledger))
-      for index in packets.startIndex..<last { packets[index].isInChain = true }
-    }
-    let first = packets.firstIndex { $0.state != .acknowledged || !$0.isInChain }
-    guard let first else { return [] }
-    return Array(packets[first...])
+  ///
+  /// - Parameter end: the index after the packets that may be in the chain.
+  private mutating func confirmChain(before end: Int, _ ledger: some OutboxLedger) throws -> Int {
+    let isProved = { (packet: FrozenPacket) in packet.isInChain && packet.state == .acknowledged }
+    guard let last = packets[..<end].lastIndex(where: isProved) else { return packets.startIndex }
+    goBack(to: try confirm(packets.startIndex...last, state.head, ledger))
+    for index in packets.startIndex...last { packets[index].isInChain = true }
+    return last + 1
   }
 
   /// Starts a chain with some of the packets, in their order and unchanged. Others are no part of
@@ -181,12 +187,14 @@ struct Outbox: Equatable {
   ///
   /// Open packets before the refused one stay unchanged: the server may have applied them, and
   /// recognises their operations only in their merged form. So do packets confirmed only by a
-  /// receipt. The server has dropped the first parts of the refused packet's transaction, so they
-  /// are cut again as well.
-  func cut(from refused: FrozenPacket) -> (kept: [FrozenPacket], first: FrozenPacket) {
-    var kept = packets.filter {
-      $0.number < refused.number && ($0.state != .acknowledged || !$0.isInChain)
-    }
+  /// receipt. Both follow the last packet in this device's chain: the new chain has no gap, because
+  /// a page names only the chain's end. The server has dropped the first parts of the refused
+  /// packet's transaction, so they are cut again as well.
+  mutating func cut(
+    from refused: FrozenPacket, _ ledger: some OutboxLedger
+  ) throws -> (kept: [FrozenPacket], first: FrozenPacket) {
+    let end = packets.firstIndex { $0.number >= refused.number } ?? packets.endIndex
+    var kept = Array(packets[try confirmChain(before: end, ledger)..<end])
     var first = refused
     while let part = kept.last, part.continues, part.state != .acknowledged {
       first = kept.removeLast()

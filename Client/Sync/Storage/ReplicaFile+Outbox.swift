@@ -301,7 +301,7 @@ extension ReplicaFile: OutboxLedger {
   func reopenPackets(from refused: FrozenPacket) throws {
     try reopenUnproved()
     _ = try withOutbox { outbox in
-      let (kept, first) = outbox.cut(from: refused)
+      let (kept, first) = try outbox.cut(from: refused, self)
       try connection.run(
         "UPDATE ferry_operations SET apart = 0 WHERE state = 0 AND apart <> 0 AND seq >= ?",
         first.orders.lowerBound)
