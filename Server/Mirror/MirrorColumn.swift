@@ -84,6 +84,7 @@ package struct MirrorColumn: Sendable, Equatable {
   package var type: MirrorType
   package var isRequired = false
   package var defaultValue = Value.null
+  package var now: DeclaredColumn.Moment?
   package var policy = ConflictPolicy.lastWriterWins
 
   /// Returns the SQL of whether a device cannot hold a value; `nil` if it can hold all.

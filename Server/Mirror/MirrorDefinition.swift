@@ -16,7 +16,7 @@ struct MirrorDefinition {
     statements += table.columns.map { column in
       var column = column
       // The existing rows of the table would violate it.
-      if column.defaultValue == .null { column.isRequired = false }
+      if column.defaultValue == .null, column.currentTime == nil { column.isRequired = false }
       return "ALTER TABLE \(sql.target) ADD COLUMN IF NOT EXISTS \(clause(column))"
     }
     return statements
@@ -71,12 +71,27 @@ struct MirrorDefinition {
     if let value = try? column.text(of: column.defaultValue) {
       text += " DEFAULT " + column.type.decoded(quoted(postgres: value))
     }
+    if let time = column.currentTime { text += " DEFAULT " + time }
     return text
   }
 
   private func constraint(_ name: String, _ clause: String) -> String {
     let action = "ALTER TABLE \(sql.target) ADD CONSTRAINT \(name) \(clause)"
     return sql.unlessPresent(name, in: "pg_constraint", prefix: "con", action)
+  }
+}
+
+extension MirrorColumn {
+  /// The SQL of the time as devices write it by default; `nil` without such a default.
+  fileprivate var currentTime: String? {
+    guard type == .text, let now else { return nil }
+    let form =
+      switch now {
+      case .timestamp: "YYYY-MM-DD HH24:MI:SS"
+      case .date: "YYYY-MM-DD"
+      case .time: "HH24:MI:SS"
+      }
+    return "to_char(timezone('UTC', now()), '\(form)')"
   }
 }
 

@@ -100,7 +100,7 @@ package struct MirrorPlan: Sendable, Equatable {
       MirrorColumn(
         name: column.name, affinity: column.affinity, type: MirrorType(column.affinity),
         isRequired: column.isRequired, defaultValue: column.defaultValue,
-        policy: rules.policy(of: column.name))
+        now: column.now, policy: rules.policy(of: column.name))
     }
     for long in [name] + (key + columns).map(\.name) where long.utf8.count > nameBytesMax {
       throw MirrorFault(

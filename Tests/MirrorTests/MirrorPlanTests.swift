@@ -37,4 +37,18 @@ struct MirrorPlanTests {
     #expect(plan.omitted.count == 1 && omitted.hasPrefix("table tasks"))
     #expect(omitted.contains(reason) && omitted.contains(next), "\(omitted)")
   }
+
+  @Test("a default of the device's time becomes one of PostgreSQL for texts, and none for numbers")
+  func currentTime() throws {
+    let schema = try schema(
+      key: #""key":"id""#,
+      columns: #"{"name":"at","type":"text","required":true,"now":"timestamp"},"#
+        + #"{"name":"n","type":"numeric","now":"date"}"#)
+    let table = try #require(try MirrorPlan(schema).tables.first { $0.name == "tasks" })
+    let sql = MirrorSQL(table: table, schema: "public", mirror: 1)
+    let statement = try #require(MirrorDefinition(sql: sql).statements.first)
+    let time = "to_char(timezone('UTC', now()), 'YYYY-MM-DD HH24:MI:SS')"
+    #expect(statement.contains(#""at" text NOT NULL DEFAULT \#(time)"#), "\(statement)")
+    #expect(statement.contains(#""n" numeric,"#), "\(statement)")
+  }
 }

@@ -12,7 +12,8 @@ struct PublishTests {
       code TEXT REFERENCES lists(code) ON UPDATE CASCADE, "we""ight" REAL DEFAULT 1.5, n INTEGER, photo BLOB,
       rank NUMERIC, UNIQUE(list, n));
     CREATE INDEX by_weight ON "to do"("we""ight", n);
-    CREATE TABLE audits(id TEXT PRIMARY KEY, n INT CHECK (n > 0), at TEXT DEFAULT CURRENT_TIMESTAMP);
+    CREATE TABLE audits(id TEXT PRIMARY KEY, n INT CHECK (n > 0), at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+      day TEXT DEFAULT (date('now')), code TEXT DEFAULT (hex(randomblob(4))));
     CREATE INDEX few ON audits(n) WHERE n > 5;
     """
 
@@ -89,7 +90,7 @@ struct PublishTests {
       shown.output == """
         version 1 is in force
         audits: published
-          left out: column at: its default is computed
+          left out: column code: its default is computed
           left out: index few: it has a condition or an expression
           left out: CHECK clauses
         lists: published
@@ -105,6 +106,9 @@ struct PublishTests {
     let made = try await two.ferry("track", "--create", "--all")
     #expect(made.output == "tracked: audits, lists, to do\n")
     #expect(try await two.rows(facts) == one.rows(facts))
+    try await two.write("INSERT INTO audits(id) VALUES ('x')")
+    let times = "SELECT count(*) FROM audits WHERE datetime(at) = at AND date(day) = day"
+    #expect(try await two.rows(times) == [[1]])
     #expect(try await two.rows(references) == one.rows(references))
     #expect(try await two.rows(indexes) == one.rows(indexes))
     for table in ["lists", "to do"] {

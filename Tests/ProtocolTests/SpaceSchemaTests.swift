@@ -86,6 +86,41 @@ struct SpaceSchemaTests {
     #expect(again.contains(definition))
   }
 
+  @Test("a column's default is the device's time, or a constant")
+  func currentTime() throws {
+    func table(_ column: String) throws -> DeclaredColumn? {
+      let document = """
+        {"version":1,"minimumProtocol":1,"tables":{"t":{"definition":{"key":"id","columns":[\(column)]}}}}
+        """
+      let schema = try Self.read(document)
+      #expect(String(decoding: schema.encoded(), as: UTF8.self) == document)
+      return schema.tables["t"]?.definition?.columns.first
+    }
+    for moment in DeclaredColumn.Moment.allCases {
+      let column = try table(#"{"name":"a","type":"text","now":"\#(moment.rawValue)"}"#)
+      #expect(column == DeclaredColumn("a", .text, now: moment))
+    }
+    for wrong in [#""now":"never""#, #""default":"x","now":"date""#] {
+      #expect(throws: MalformedMessage.self) { try table(#"{"name":"a","type":"text",\#(wrong)}"#) }
+    }
+  }
+
+  @Test(
+    "a rule whose values a definition always converts is refused",
+    arguments: [
+      (#""counter""#, "real", false), (#""counter""#, "text", false),
+      (#""counter""#, "integer", true),
+      (#""counter""#, "numeric", true), (#"{"type":"integer"}"#, "real", false),
+      (#"{"type":"real"}"#, "text", false), (#"{"type":"real"}"#, "integer", true),
+      (#"{"type":"text"}"#, "numeric", true),
+    ])
+  func convertedTypes(rule: String, type: String, isRight: Bool) {
+    let document = """
+      {"tables":{"t":{"columns":{"n":\(rule)},"definition":{"key":"id","columns":[{"name":"n","type":"\(type)"}]}}}}
+      """
+    #expect((try? Self.read(document)) != nil == isRight)
+  }
+
   @Test("the places of a key's columns give the order of all columns")
   func keyPlaces() throws {
     func table(_ places: String) throws -> DeclaredTable? {

@@ -39,6 +39,18 @@ struct RowComparisonTests {
     #expect(differing([Column("a", 1), Column("b", 2)], [Column("b", 3)]) == ["a", "b"])
   }
 
+  @Test("the largest and infinite reals are no differences from their texts in a text column")
+  func largeReals() {
+    func isSame(_ real: Double, _ text: String) -> Bool {
+      differing(
+        [Column("a", .text(text))], [Column("a", .real(real))], affinity: .text) == []
+    }
+    let largest = Double.greatestFiniteMagnitude
+    #expect(isSame(.infinity, "Inf") && isSame(-.infinity, "-Inf"))
+    #expect(isSame(largest, "1.79769313486232e+308") && isSame(-largest, "-1.79769313486232e+308"))
+    #expect(!isSame(.infinity, "-Inf") && !isSame(1e308, "Inf") && !isSame(.infinity, "1.0"))
+  }
+
   @Test("a column that the local table does not have is not a difference")
   func unknownColumns() {
     #expect(differing([Column("a", 1)], [Column("a", 1), Column("x", 2)], table: ["a"]) == [])

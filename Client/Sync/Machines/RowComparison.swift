@@ -43,9 +43,13 @@ enum ColumnAffinity: Sendable, Equatable {
     }
   }
 
-  /// Returns true if a text is a number as SQLite writes it, with fifteen digits.
+  /// Returns true if a text is a number as SQLite writes it, with fifteen digits. The largest
+  /// numbers are infinite with these digits.
   private static func isAbout(_ real: Double, _ text: String) -> Bool {
     guard let shown = number(text) else { return false }
+    if shown.isInfinite {
+      return shown.sign == real.sign && abs(real) >= 1.797_693_134_862_31e308
+    }
     return abs(shown - real) <= abs(real) * 1e-14
   }
 

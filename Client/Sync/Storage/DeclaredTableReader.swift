@@ -108,7 +108,9 @@ struct DeclaredTableReader {
       switch try ColumnDefault(sql: info.defaultSQL, on: connection) {
       case .null: break
       case .constant(let value): column.defaultValue = value
-      case .varying: omitted.append("column \(row.local): its default is computed")
+      case .varying:
+        column.now = DeclaredColumn.Moment(sql: info.defaultSQL ?? "")
+        if column.now == nil { omitted.append("column \(row.local): its default is computed") }
       }
       columns.append(column)
     }
@@ -295,5 +297,19 @@ extension DeclaredColumn {
   fileprivate func sql(_ isStrict: Bool) -> String {
     "\(quoted(name)) \(affinity.sql(isStrict: isStrict))\(isRequired ? " NOT NULL" : "")"
       + (defaultValue == .null ? "" : " DEFAULT \(defaultValue.literal)")
+      + (now.map { " DEFAULT \($0.sql)" } ?? "")
+  }
+}
+
+extension DeclaredColumn.Moment {
+  /// Creates it from a default in SQLite, such as `current_date` or `datetime('now')`; `nil` for
+  /// other expressions.
+  init?(sql: String) {
+    switch String(decoding: sql.uppercasedASCII.utf8.filter { $0 != 0x20 }, as: UTF8.self) {
+    case "CURRENT_TIMESTAMP", "DATETIME('NOW')", "DATETIME()": self = .timestamp
+    case "CURRENT_DATE", "DATE('NOW')", "DATE()": self = .date
+    case "CURRENT_TIME", "TIME('NOW')", "TIME()": self = .time
+    default: return nil
+    }
   }
 }

@@ -55,6 +55,7 @@ extension JSONWriter {
       json.member("type", column.affinity.rawValue)
       if column.isRequired { json.member("required", true) }
       if column.defaultValue != .null { json.member("default", column.defaultValue) }
+      if let now = column.now { json.member("now", now.rawValue) }
     }
   }
 
@@ -144,7 +145,7 @@ extension JSONReader {
           try reader.list("\(place).value", max: limits.columns) {
             (reader) throws(MalformedMessage) in
             let column = try reader.declaredColumn("\(place).value", limits)
-            guard !column.isRequired, column.defaultValue == .null else {
+            guard column == DeclaredColumn(column.name, column.affinity) else {
               throw reader.malformed("\(place).value: a column has a name and a type")
             }
             return DeclaredKeyColumn(column.name, column.affinity)
@@ -161,7 +162,7 @@ extension JSONReader {
   ) throws(MalformedMessage) -> DeclaredColumn {
     var name: Name?
     var column = DeclaredColumn("", .blob)
-    var seen = NamesSeen(place: place, known: "name, type, required, default")
+    var seen = NamesSeen(place: place, known: "name, type, required, default, now")
     try expect(0x7B, at: place, "an object")
     try object { (member, reader) throws(MalformedMessage) in
       try seen.add(member, reader)
@@ -170,6 +171,7 @@ extension JSONReader {
       case "type": column.affinity = try reader.choice(place, "type")
       case "required": column.isRequired = try reader.truth("\(place).required")
       case "default": column.defaultValue = try reader.value(limits: limits)
+      case "now": column.now = try reader.choice(place, "now")
       default: throw seen.unknown(member, reader)
       }
     }

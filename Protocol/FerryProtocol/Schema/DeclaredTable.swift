@@ -96,6 +96,25 @@ public struct DeclaredColumn: Sendable, Equatable {
     }
   }
 
+  /// A default read from the device's clock, in UTC.
+  public enum Moment: String, Sendable, CaseIterable {
+    /// Such as `2026-11-29 16:05:09`.
+    case timestamp
+    /// Such as `2026-11-29`.
+    case date
+    /// Such as `16:05:09`.
+    case time
+
+    /// The default in SQLite (https://sqlite.org/lang_createtable.html §3.2).
+    package var sql: String {
+      switch self {
+      case .timestamp: "CURRENT_TIMESTAMP"
+      case .date: "CURRENT_DATE"
+      case .time: "CURRENT_TIME"
+      }
+    }
+  }
+
   /// The column's name in the space.
   public var name: Name
   /// The declared type.
@@ -104,15 +123,19 @@ public struct DeclaredColumn: Sendable, Equatable {
   public var isRequired: Bool
   /// The value of a row inserted without one; a constant.
   public var defaultValue: Value
+  /// The time that a row inserted without a value has, in place of a constant.
+  public var now: Moment?
 
   /// Creates a column from the given parts.
   public init(
-    _ name: Name, _ affinity: Affinity, isRequired: Bool = false, defaultValue: Value = .null
+    _ name: Name, _ affinity: Affinity, isRequired: Bool = false, defaultValue: Value = .null,
+    now: Moment? = nil
   ) {
     self.name = name
     self.affinity = affinity
     self.isRequired = isRequired
     self.defaultValue = defaultValue
+    self.now = now
   }
 }
 
@@ -152,6 +175,32 @@ public struct DeclaredReference: Sendable, Equatable {
   }
 }
 
+extension TableRules {
+  /// The reason if a column's rule admits no value that its definition stores.
+  var typeFault: String? {
+    for column in definition?.columns ?? [] {
+      let policy = policy(of: column.name)
+      let type = policy == .counter ? .integer : type(of: column.name)
+      guard type.isConverted(by: column.affinity) else { continue }
+      let rule = policy == .counter ? "is a counter" : "has the type \(type.rawValue)"
+      return "column \(column.name) \(rule), and devices store its numbers as "
+        + "\(column.affinity.rawValue) by the definition; define it as \(type.rawValue)"
+    }
+    return nil
+  }
+}
+
+extension ColumnType {
+  /// Returns true if columns of the affinity convert each number of this type to another type.
+  fileprivate func isConverted(by affinity: DeclaredColumn.Affinity) -> Bool {
+    switch self {
+    case .integer: affinity == .real || affinity == .text
+    case .real: affinity == .text
+    default: false
+    }
+  }
+}
+
 extension DeclaredTable {
   /// Returns the reason if the parts do not fit each other, or are too many.
   func fault(limits: Limits) -> String? {
@@ -168,6 +217,9 @@ extension DeclaredTable {
     guard columns.count <= limits.columns else { return "more than \(limits.columns) columns" }
     for column in columns where !known.insert(column.name.folded).inserted {
       return "column \(column.name) is a duplicate, or is of the key"
+    }
+    if let column = columns.first(where: { $0.now != nil && $0.defaultValue != .null }) {
+      return "column \(column.name): now and default exclude each other"
     }
     if let column = columns.first(where: { $0.defaultValue.hasZero }) {
       return "the default of column \(column.name) contains U+0000, which no database can create a "

@@ -159,6 +159,7 @@ extension JSONReader {
             + "values that nobody wrote; a unique key takes other policies")
       }
     }
+    if let fault = rules.typeFault { throw malformed("\(place): \(fault)") }
     return rules
   }
 
