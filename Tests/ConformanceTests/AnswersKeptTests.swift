@@ -41,6 +41,23 @@ struct AnswersKeptTests {
     #expect(found(lacksValue: false) == 0)
   }
 
+  @Test("the oracle finds a row that went with its parent and does not come back whole")
+  func listed() {
+    func answer(_ after: [Column]?) -> AnswersKept.Answer {
+      var answer = AnswersKept.Answer(
+        key: Self.key, column: nil, lost: .null, keepsLost: true, isEdit: false, before: nil,
+        after: after)
+      answer.listed = ["size"]
+      return answer
+    }
+    func found(_ after: [Column]?) -> Int {
+      AnswersKept.judge(device: "one", answer(after)).count
+    }
+    #expect(found([Column("size", 1), Column("title", .null)]) == 0)
+    #expect(found([Column("size", .null)]) == 1)
+    #expect(found(nil) == 1)
+  }
+
   @Test("the oracle finds questions that have no answer, unless files were copied")
   func questions() {
     var maker = HistoryMaker()

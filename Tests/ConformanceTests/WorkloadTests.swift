@@ -25,8 +25,9 @@ struct WorkloadTests {
     #expect(Set(plan.map(\.device)).count == 5)
   }
 
-  /// Rows of two spaces need a file with two, strays tables of their own, and answers a conflict.
-  private static let special: [UserAction] = [.share, .stray, .answer]
+  /// Rows of two spaces need a file with two, some actions tables of their own, and answers a
+  /// conflict.
+  private static let special: [UserAction] = [.share, .stray, .branch, .odd, .answer]
 
   @Test("every action occurs; edits of notes most often, large posts seldom")
   func mix() {

@@ -40,7 +40,8 @@ struct PlantedFaultTests {
       // After a restore of the server, oracles accept more. A second space makes many more steps.
       (options.serverRestores, options.missions, options.shares) = (0, 0, 0)
       (options.bundles, options.strays, options.strangers) = (0, 0, 0)
-      options.lies = 0
+      (options.branches, options.odd, options.lies) = (0, 0, 0)
+      (options.latecomers, options.fillCrash) = (0, 0)
       return options
     }
     switch fault {

@@ -154,6 +154,20 @@ extension ReplicaEvidence {
     return evidence
   }
 
+  /// Returns the values of ``Workload/branches`` listed as lost by a replica.
+  package static func listedLosses(_ connection: SQLiteConnection) throws -> [ListedLoss] {
+    let tables = Workload.branches.map { quoted(literal: $0.text) }.joined(separator: ", ")
+    return try connection.rows(
+      "SELECT tbl, record, col, lost, loser FROM ferry_conflicts WHERE tbl IN (\(tables))"
+    ) { row in
+      var lost = JSONReader(row.textBytes(3))
+      return ListedLoss(
+        key: RecordKey(table: row.name(0), record: row.name(1)), column: row.optionalName(2),
+        value: try lost.value(limits: .standard),
+        author: DeviceID(UniqueID(bytes: row.blobBytes(4)) ?? UniqueID(high: 0, low: 0)))
+    }
+  }
+
   private static func questions(_ connection: SQLiteConnection) throws -> [OpenQuestion] {
     try connection.rows(
       """

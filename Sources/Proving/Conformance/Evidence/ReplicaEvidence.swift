@@ -47,6 +47,8 @@ package struct ReplicaEvidence: Sendable {
   package var unreconciled = 0
   /// Questions without an answer from the user.
   package var questions: [OpenQuestion] = []
+  /// The values of ``Workload/branches`` listed as lost. Read only on request.
+  package var listed: [ListedLoss] = []
 
   package init(
     device: DeviceID, rows: ReplicaRows, applied: SequenceNumber, epoch: Epoch?,

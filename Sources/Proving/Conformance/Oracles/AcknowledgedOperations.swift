@@ -217,6 +217,7 @@ private struct FileAudit {
         of: insert.key.record, { name in insert.columns.first { $0.name == name }?.value })
     else { return false }
     return history.deleted.contains(parent)
+      || Workload.ancestors(of: insert.key).contains(where: history.deleted.contains)
   }
 
   /// Returns `true` if a column's time belongs to an operation unknown to the harness. The server

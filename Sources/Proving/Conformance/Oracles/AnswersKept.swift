@@ -4,6 +4,8 @@ import FerryProtocol
 ///
 /// - The side of the loser has the lost value in the record afterwards. A missing record comes back
 ///   whole: the answer never fails for a NOT NULL column.
+/// - A row that went with its parent comes back with a value in each column listed as lost, and so
+///   do the parents.
 /// - The side of the winner changes no row, and brings no record back.
 /// - At the end, no question is open about a column of a missing record, or about a part written
 ///   since by the asked device. Not judged are lost, copied and restored files: they share
@@ -22,6 +24,8 @@ package struct AnswersKept: Oracle {
     package var keepsLost: Bool
     /// True if this side is a write of the device, and no delete.
     package var isEdit: Bool
+    /// Of a row that went with its parent: the columns with values listed as lost together.
+    package var listed: Set<Name> = []
     /// The row before the answer; `nil` if there was none.
     package var before: [Column]?
     package var after: [Column]?
@@ -50,7 +54,8 @@ package struct AnswersKept: Oracle {
 
   /// Judges a failed answer. A missing parent, or a value of another record, may be a reason.
   ///
-  /// - Parameter lacksValue: True if a NOT NULL column had no value.
+  /// - Parameter lacksValue: True if a NOT NULL column had no value, or if the device lacks a
+  ///   parent's values.
   package static func judge(
     device: String, _ answer: Answer, failure: String, lacksValue: Bool
   ) -> [Violation] {
@@ -63,7 +68,11 @@ package struct AnswersKept: Oracle {
       return answer.before == answer.after ? nil : "the winner's side changes the row"
     }
     guard let after = answer.after else {
-      return answer.isEdit || answer.column != nil ? "the record does not come back" : nil
+      let isLost = answer.isEdit || answer.column != nil || !answer.listed.isEmpty
+      return isLost ? "the record does not come back" : nil
+    }
+    if let lost = after.first(where: { $0.value == .null && answer.listed.contains($0.name) }) {
+      return "\(lost.name) is NULL afterwards"
     }
     guard let column = answer.column else { return nil }
     guard let value = after.first(where: { $0.name == column })?.value, value != answer.lost else {

@@ -13,7 +13,7 @@ package struct OracleBench {
       OwnOrder(), LaterThanSeen(), ReferenceState(), CounterSums(), PolicyValues(),
       QuarantineApart(),
       ConflictsAccounted(),
-      NoSkippedChange(), ChildrenKept(), AnswersKept(),
+      NoSkippedChange(), ChildrenKept(), LossesListed(), AnswersKept(),
       Convergence(),
     ]
   }

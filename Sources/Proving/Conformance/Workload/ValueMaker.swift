@@ -2,7 +2,7 @@ import FerryProtocol
 
 /// Makes the values written by users: short texts mostly, and now and then awkward values.
 struct ValueMaker {
-  private static let awkward: [Value] = [
+  static let awkward: [Value] = [
     .null, .text(""), .text("it's \"quoted\"; -- not a comment"), .text("two\nlines\tand a tab"),
     .text("😀 naïve Ωmega"), .text("e\u{301}"), .text("\u{E9}"), .text("before\u{0}after"),
     .text("\\u0000 \u{1F}\u{7F}"), .integer(9_007_199_254_740_993), .integer(.min),

@@ -79,6 +79,7 @@ extension Workload {
   /// The tables with conflicts for users to answer, each with a column to set.
   package static let answered: [Name: Name] = [
     "notes": "title", "drafts": "body", "vows": "body", "pledges": "body",
+    "boughs": "note", "twigs": "note", "vines": "note",
   ]
 
   /// The tables of drafts.

@@ -42,6 +42,10 @@ package enum Workload {
     package var strays = 0
     /// ``UserAction/answer``.
     package var answers = 0
+    /// ``UserAction/branch``.
+    package var branches = 0
+    /// ``UserAction/odd``.
+    package var odd = 0
 
     package init() {}
 
@@ -52,7 +56,7 @@ package enum Workload {
         (.arrange, moves), (.grow, growth), (.label, labels), (.paint, paints),
         (.sheet, sheets), (.addList, cascades), (.addItem, cascades), (.deleteList, cascades),
         (.enrol, members), (.share, shares), (.shelve, shelves),
-        (.stray, strays), (.answer, answers),
+        (.stray, strays), (.answer, answers), (.branch, branches), (.odd, odd),
       ] {
         rest -= ratio
         if rest < 0 { return action }

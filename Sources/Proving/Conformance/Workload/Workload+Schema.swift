@@ -89,8 +89,8 @@ extension Workload {
 
   /// These tables.
   ///
-  /// A badge keeps its member instead; it waits while no device that still has the member has
-  /// synced.
+  /// A badge keeps its member instead, and a nest its vine. They wait while no device that still
+  /// has the parent has synced.
   package static let cascades: [Name: Cascade] = [
     "items": Cascade(column: "list", parent: "lists"),
     "essays": Cascade(column: "list", parent: "lists"),
@@ -99,6 +99,10 @@ extension Workload {
     "roles": Cascade(column: nil, parent: "clubs"),
     "books": Cascade(column: "shelf", parent: "shelves"),
     "loans": Cascade(column: "book", parent: "books"),
+    "boughs": Cascade(column: "trunk", parent: "trunks"),
+    "twigs": Cascade(column: "bough", parent: "boughs"),
+    "vines": Cascade(column: "up", parent: "vines"),
+    "nests": Cascade(column: "vine", parent: "vines"),
   ]
 
   /// The table whose rows follow a value of their parents (ON UPDATE CASCADE), and the column of

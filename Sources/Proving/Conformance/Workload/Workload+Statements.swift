@@ -60,6 +60,8 @@ extension Workload {
     case .share: return try share(deviceName, spaces, &random, query)
     case .shelve: return try shelve(deviceName, &random, query)
     case .stray: return try stray(&random, query)
+    case .branch: return try branch(&random, query)
+    case .odd: return try odd(&random, query)
     }
   }
 

@@ -65,6 +65,11 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Tables `stray_hubs`, `stray_nodes` and `stray_legs`, for which only some devices declare
   /// foreign keys and conditions: writes values that the others have to defer.
   case stray
+  /// Tables `trunks`, `boughs`, `twigs`, `vines` and `nests`, whose rows go with their parents, or
+  /// stay behind: grows, edits and cuts.
+  case branch
+  /// Tables of ``Workload/oddTables``, with odd names, types, keys and values.
+  case odd
   /// Answers a conflict, or undoes a write: no statement.
   case answer
 }

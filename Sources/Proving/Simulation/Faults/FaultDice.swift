@@ -8,6 +8,8 @@ package enum ChanceFault: String, Sendable, CaseIterable {
   case diskFull, syncFailure, diskFailure, tornWrite
   // A process, at a step of the network or storage.
   case crash
+  // A process, at a slice of its first list.
+  case fillCrash
 }
 
 /// One fault by chance: the `count`th roll for `kind` at `site`.
@@ -117,6 +119,7 @@ extension ChanceFault {
     case .diskFailure: 8
     case .tornWrite: 9
     case .crash: 10
+    case .fillCrash: 11
     }
   }
 }

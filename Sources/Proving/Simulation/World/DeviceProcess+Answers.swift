@@ -30,23 +30,39 @@ extension DeviceProcess {
       key: chosen.key, column: chosen.conflict.column, lost: chosen.conflict.lost,
       keepsLost: isForLoser, isEdit: try isOwnEdit(chosen, database),
       before: try row(chosen.key, database))
+    if isForLoser, evidence.before == nil { evidence.listed = listed(chosen, among: kept) }
     do {
       try database.resolve(chosen.number, answer, ofLedger: ledger)
     } catch {
       setting.report(
         device,
         AnswersKept.judge(
-          device: device.name, evidence, failure: "\(error)", lacksValue: Self.lacksValue(error)))
+          device: device.name, evidence, failure: "\(error)",
+          lacksValue: Self.lacksValue(error, evidence)))
       throw error
     }
     evidence.after = try row(chosen.key, database)
     setting.report(device, AnswersKept.judge(device: device.name, evidence))
   }
 
-  /// Returns `true` if a NOT NULL column had no value.
-  private static func lacksValue(_ error: any Error) -> Bool {
-    guard case .database(let message, let code) = ReplicaError(error) else { return false }
-    return SQLiteError(code: code, message: message).isNotNull
+  /// Returns `true` if a NOT NULL column had no value, or if the device lacks the values of a
+  /// deleted parent.
+  private static func lacksValue(_ error: any Error, _ answer: AnswersKept.Answer) -> Bool {
+    switch ReplicaError(error) {
+    case .database(let message, let code): SQLiteError(code: code, message: message).isNotNull
+    case .cannotAnswer: !answer.listed.isEmpty
+    default: false
+    }
+  }
+
+  /// Returns the columns of a row that went with its parent, if their values are among the
+  /// conflicts. Unless the file was lost, it has the parent's values, too.
+  private func listed(_ chosen: KeptConflict, among kept: [KeptConflict]) -> Set<Name> {
+    guard Workload.isBranch(chosen.key.table), chosen.isLosersOwn, device.hasWholeFile else {
+      return []
+    }
+    let together = kept.filter { $0.operation == chosen.operation && $0.key == chosen.key }
+    return Set(together.filter { $0.conflict.lost != .null }.compactMap(\.conflict.column))
   }
 
   /// Returns `true` if the deciding operation is a write of the losing device.

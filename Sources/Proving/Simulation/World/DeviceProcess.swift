@@ -29,6 +29,9 @@ final class DeviceProcess: @unchecked Sendable {
   private(set) var carrier: MirrorCarrier?
   /// True if the tables are known to be at the newest version of the application's schema.
   var isUpgraded = false
+  /// True if the tables defined by one device are known to be published, or here.
+  var hasOddTables = false
+  var isArrangingOdd = false
 
   init(_ device: SimulatedDevice, _ setting: SimulatedDevice.Setting, seed: UInt64) {
     (self.device, self.setting) = (device, setting)
@@ -141,19 +144,7 @@ final class DeviceProcess: @unchecked Sendable {
       guard try database.query("SELECT 1 FROM sqlite_schema WHERE name = 'notes'").isEmpty else {
         return (false, isConnected)
       }
-      for statement in Workload.schema {
-        // Ferry makes the tables of a mirror's file, and no key of them is checked at commit.
-        let atOnce = statement.replacing("DEFERRABLE INITIALLY DEFERRED", with: "")
-        try database.execute(device.mirror == nil ? statement : atOnce)
-      }
-      for statement in shares && !device.renamesShared ? Workload.sharedSchema : [] {
-        try database.execute(statement)
-      }
-      // Every other device declares foreign keys.
-      let isBound = device.name.utf8.last.map { $0.isMultiple(of: 2) } ?? false
-      for statement in setting.hasStrays ? Workload.straySchema(isBound: isBound) : [] {
-        try database.execute(statement)
-      }
+      try createTables(in: database, shares: shares)
       return (true, isConnected)
     }
     if let planted = setting.planted {
@@ -162,7 +153,7 @@ final class DeviceProcess: @unchecked Sendable {
       }
     }
     if isNew { setting.trace.record(.wrote, device.name, "made the tables") }
-    try await replica.track(Workload.tables + (setting.hasStrays ? Workload.strays : []))
+    try await replica.track(trackedTables)
     if shares {
       try await first.track(Workload.shared.tables, spaceColumn: Workload.shared.column)
     }
@@ -185,7 +176,11 @@ final class DeviceProcess: @unchecked Sendable {
         let watcher = device.ledgers.count > 1 ? first : replica
         try await watcher.watch { _ in
         } onEvent: { [self] event in
-          if case .synced(let report) = event { synced(report) }
+          switch event {
+          case .synced(let report): synced(report)
+          case .offline(let error), .stopped(_, let error): fail("watch", error)
+          case .connected: break
+          }
         }
       } else {
         let pause = device.syncPause / 2 + random.below(max(1, device.syncPause))
@@ -235,6 +230,7 @@ final class DeviceProcess: @unchecked Sendable {
   private func synced(_ report: SyncReport) {
     guard isAlive else { return }
     missions?.bundles?.look()
+    arrangeOddTables()
     setting.trace.record(
       .synced, device.name,
       "pushed \(report.pushed), pulled \(report.pulled), buffered \(report.buffered)")
@@ -266,7 +262,7 @@ final class DeviceProcess: @unchecked Sendable {
       },
       lock: { [self] _, patience in try await lock(patience) })
     surroundings.fileSystem = setting.disk.fileSystem
-    surroundings.firstLists = .inWorlds
+    surroundings.firstLists = firstLists
     surroundings.executor = scheduler
     surroundings.limits = setting.limits
     surroundings.sync.pageSize = setting.limits.changesPerPage

@@ -30,6 +30,10 @@ final class SimulatedDevice: @unchecked Sendable {
     let shared: SpaceName?
     /// True if the application has tables with different definitions on devices.
     let hasStrays: Bool
+    /// True if it has the tables whose rows go with their parents.
+    let hasBranches: Bool
+    /// True if one device defines tables with odd names, and the others create them.
+    let hasOdd: Bool
     /// Finds the values behind conflicts; `nil` in a world whose events are not kept.
     let journal: ConflictJournal?
     /// Passes events of a device's ledger to the oracles of the ledger's space.
@@ -63,6 +67,8 @@ final class SimulatedDevice: @unchecked Sendable {
   /// True if the file joins the space, after a first one: the shared space, or one without a
   /// server.
   let joins: Bool
+  /// True if the device defines the tables with odd names, and publishes them.
+  let definesOdd: Bool
   /// True if the program renames a column of a shared table before the file joins the other space.
   var renamesShared: Bool { ledgers.count > 1 && connectsLate }
   private(set) var process: DeviceProcess?
@@ -77,6 +83,10 @@ final class SimulatedDevice: @unchecked Sendable {
   /// The number of restarts of the machine.
   private(set) var boots = 0
   private var isRetired = false
+  /// True if the file has never gone back to an earlier state, and is no copy.
+  private(set) var hasWholeFile = true
+  /// True if a first list was filled in beside the tables.
+  var hasFilled = false
   /// The spaces of the file: the device's own one first.
   let ledgers: [Ledger]
   /// Operations recorded here without a seen confirmation from the server, by space.
@@ -91,9 +101,11 @@ final class SimulatedDevice: @unchecked Sendable {
 
   init(
     name: String, space: SpaceName, link: NetworkLink, clock: DeviceClock, watches: Bool,
-    connectsLate: Bool, joins: Bool, syncPause: Int, random: SeededRandom, setting: Setting
+    connectsLate: Bool, joins: Bool, definesOdd: Bool, syncPause: Int, random: SeededRandom,
+    setting: Setting
   ) {
     (self.connectsLate, self.joins) = (connectsLate, joins)
+    self.definesOdd = definesOdd
     (self.name, self.space, self.link, self.clock) = (name, space, link, clock)
     (self.watches, self.syncPause, self.random) = (watches, syncPause, random)
     self.setting = setting
@@ -190,6 +202,7 @@ final class SimulatedDevice: @unchecked Sendable {
   }
 
   private func reportSurvivors() {
+    hasWholeFile = false
     for ledger in ledgers {
       // If a file was never synced to the disk, nothing at all may be left of it.
       let survivors = evidence(of: ledger, withArchive: true) ?? ReplicaEvidence.nothing
@@ -211,6 +224,26 @@ final class SimulatedDevice: @unchecked Sendable {
     of ledger: Ledger, isApart: Bool = false, withArchive: Bool = false
   ) -> ReplicaEvidence? {
     look(at: ledger, isApart: isApart) { try ReplicaEvidence.read($0, withArchive: withArchive) }
+  }
+
+  /// Returns the content of a ledger at the end of a run.
+  func finalEvidence(of ledger: Ledger) -> ReplicaEvidence? {
+    guard var evidence = evidence(of: ledger, isApart: true) else { return nil }
+    if setting.hasBranches {
+      evidence.listed = look(at: ledger, isApart: true, ReplicaEvidence.listedLosses) ?? []
+    }
+    return evidence
+  }
+
+  /// Returns faults in the structure of the file, if a first list has moved the tables.
+  func judgeFile() -> [Violation] {
+    guard hasFilled else { return [] }
+    let faults = look(at: ledgers[0], isApart: true) { connection in
+      try connection.rows("PRAGMA integrity_check(3)") { $0.text(0) }
+    }
+    return (faults ?? []).filter { $0 != "ok" }.map {
+      Violation(oracle: "sound-files", "\(name): \($0)")
+    }
   }
 
   /// Returns a ledger's progress: the evidence without rows and pending operations.
@@ -273,6 +306,7 @@ final class SimulatedDevice: @unchecked Sendable {
   /// Copies the known facts of the device whose file this one got a copy of.
   func inherit(from original: SimulatedDevice) {
     (wanted, opened) = (original.wanted, original.opened)
+    hasWholeFile = false
     setting.journal?.inherit(name, from: original.name)
     notifyMissions(.copied(device: name, from: original.name))
     notifyBundles(.copied(device: name, from: original.name))

@@ -71,12 +71,14 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     }
   }
 
-  /// Puts the application's schema in force if it is not: in the first process, and after the data
-  /// was restored from a backup.
+  /// Puts the application's schema in force if there is none: in the first process, and after a
+  /// power loss. Devices may have added definitions since.
   private func declare(on store: any SyncStore) async throws {
     for space in spaces {
       let id = try await store.createSpace(space).id
-      _ = try await store.applySchema(schema, to: id, now: clocks.right.wall()).get()
+      if try await store.schema(of: id).version == 0 {
+        _ = try await store.applySchema(schema, to: id, now: clocks.right.wall()).get()
+      }
       if let retention = pruning.retention { try await store.setRetention(retention, of: id) }
     }
   }

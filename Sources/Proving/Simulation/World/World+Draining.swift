@@ -8,6 +8,7 @@ extension World {
     var isDrained = true
     for device in devices {
       device.process?.upgrade()
+      device.process?.arrangeOddTables()
       if isDrained && whatIsLeft(on: device) != nil { isDrained = false }
     }
     // A report of an outcome is no operation: it moves no head.
@@ -30,6 +31,9 @@ extension World {
   private func whatIsLeft(on device: SimulatedDevice) -> String? {
     guard device.isUp else { return "it does not run" }
     guard device.process?.isUpgraded ?? false else { return "its tables are of an earlier version" }
+    if device.setting.hasOdd, !(device.process?.hasOddTables ?? false) {
+      return "it lacks tables that another device defines"
+    }
     for ledger in device.ledgers {
       if let left = whatIsLeft(on: device, ledger) {
         return device.ledgers.count == 1 ? left : "\(ledger.space): \(left)"

@@ -27,6 +27,7 @@ extension World {
     case .migration: device.process?.migrate(&random)
     case .attachment: attach(device, &random)
     case .nodeClockJump: nodeClocks.jump(&random, trace)
+    case .latecomer: addDevice(devices.count, to: device.space).start()
     case .lies: lie(to: random.chance(1, in: 2) ? devices : [device], for: duration)
     }
   }

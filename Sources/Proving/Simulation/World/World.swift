@@ -173,7 +173,7 @@ package final class World: @unchecked Sendable {
       scheduler: scheduler, disk: disk, dice: dice, trace: trace, network: network, limits: limits,
       skipped: skipped, planted: planted, recordsSteps: options.recordedSteps > 0,
       missions: missions, bundles: bundles, shared: options.shares > 0 ? Self.shared : nil,
-      hasStrays: options.hasStrays,
+      hasStrays: options.hasStrays, hasBranches: options.hasBranches, hasOdd: options.hasOdd,
       journal: journal, tell: { [unowned self] in notify($2, of: $0, in: $1) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(
@@ -183,8 +183,8 @@ package final class World: @unchecked Sendable {
       watches: random.chance(options.watchers, in: 100),
       // Every other device, if it is half of them.
       connectsLate: (index % 2 == 1 ? 0 : 50) + index % 50 < options.lateContacts,
-      joins: options.joined != 0, syncPause: options.syncPause,
-      random: random, setting: setting)
+      joins: options.joined != 0, definesOdd: options.hasOdd && index < options.spaces,
+      syncPause: options.syncPause, random: random, setting: setting)
     devices.append(device)
     return device
   }
@@ -354,6 +354,9 @@ package final class World: @unchecked Sendable {
       }
     }
     report(moves.judge(servers))
+    for device in devices {
+      report(device.judgeFile() + device.judgeDefinitions(), by: device.name)
+    }
   }
 
   private func judgeMirrors(of space: SpaceName, _ server: ServerEvidence) throws {
@@ -373,7 +376,7 @@ package final class World: @unchecked Sendable {
   private func final(_ space: SpaceName, _ server: ServerEvidence) -> FinalEvidence {
     let replicas = devices.flatMap { device in
       device.ledgers.filter { $0.space == space }.compactMap { ledger in
-        device.evidence(of: ledger, isApart: true).map { (device.name, $0) }
+        device.finalEvidence(of: ledger).map { (device.name, $0) }
       }
     }
     return FinalEvidence(

@@ -68,6 +68,12 @@ extension WorldOptions {
         "strays", \.strays,
         "transactions of a thousand on tables that only some devices define with foreign keys"),
       Field(
+        "branches", \.branches,
+        "transactions of a thousand on tables whose rows go with their parents, or stay behind"),
+      Field(
+        "odd", \.odd,
+        "transactions of a thousand on tables with odd names and values, which one device defines"),
+      Field(
         "answers", \.answers,
         "transactions of a thousand by which users answer conflicts or undo their writes"),
       Field(
@@ -117,6 +123,9 @@ extension WorldOptions {
       Field(
         "crash", \.crash, isFault: true,
         "other steps of a million, of disk and network, at which a process dies"),
+      Field(
+        "fill-crash", \.fillCrash, isFault: true,
+        "slices of first lists of a million at which a process dies"),
     ]
   }
 
@@ -140,6 +149,7 @@ extension WorldOptions {
       Field(
         "batch-copies", \.batchCopies, isFault: true,
         "device files copied after a batch, the copy being started later"),
+      Field("latecomers", \.latecomers, isFault: true, "devices that come late in the run"),
       Field(
         "node-clock-jumps", \.nodeClockJumps, isFault: true, "leaps of a server node's clock"),
       Field(
@@ -156,7 +166,7 @@ extension WorldOptions {
     [
       .drop: drop, .duplicate: duplicate, .corrupt: corrupt, .stall: stall, .slow: slow,
       .reset: reset, .diskFull: diskFull, .syncFailure: syncFailure, .diskFailure: diskFailure,
-      .tornWrite: tornWrite, .crash: crash,
+      .tornWrite: tornWrite, .crash: crash, .fillCrash: fillCrash,
     ]
   }
 }

@@ -64,6 +64,10 @@ package struct WorldOptions: Sendable, Equatable {
   /// Transactions of a thousand on tables that only some devices define with foreign keys and
   /// conditions.
   package var strays = Workload.Mix().strays
+  /// Transactions of a thousand on tables whose rows go with their parents.
+  package var branches = Workload.Mix().branches
+  /// Transactions of a thousand on tables with odd names, types and values, defined by one device.
+  package var odd = Workload.Mix().odd
   /// Answers to conflicts and undone writes, of a thousand transactions.
   package var answers = Workload.Mix().answers
   /// Hostile members of each space, who send packets of every kind.
@@ -108,6 +112,8 @@ package struct WorldOptions: Sendable, Equatable {
 
   /// A process dies at the step.
   package var crash = 0
+  /// A process dies at a slice of its first list.
+  package var fillCrash = 0
 
   // MARK: Events: how many in a run
 
@@ -134,6 +140,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var batchCopies = 0
   /// Spans in which a hostile server answers one device, or all. See ``setLies(_:)``.
   package var lies = 0
+  /// Devices that come late: their first list has all writes of the others.
+  package var latecomers = 0
   /// A node's wall clock steps, up to a day, either way.
   package var nodeClockJumps = 0
   /// Tables that are created again, lose a column, or are not tracked for a time.
@@ -164,6 +172,10 @@ extension WorldOptions {
   /// True if the application has tables with different definitions on devices. Mirrors have other
   /// tables.
   var hasStrays: Bool { mirrors == 0 && (strays > 0 || strangers > 0) }
+  /// True if it has the tables whose rows go with their parents.
+  var hasBranches: Bool { mirrors == 0 && branches > 0 }
+  /// True if one device defines tables with odd names, and the others create them.
+  var hasOdd: Bool { mirrors == 0 && odd > 0 }
 
   /// Sets of options for one kind of place.
   package enum Profile: String, Sendable, CaseIterable {
@@ -193,6 +205,8 @@ extension WorldOptions {
     mix.shelves = shelves
     mix.strays = strays
     mix.answers = answers
+    mix.branches = hasBranches ? branches : 0
+    mix.odd = hasOdd ? odd : 0
     return mix
   }
 
@@ -219,7 +233,7 @@ extension WorldOptions {
     (drop, duplicate, corrupt, stall) = (40_000, 40_000, 10_000, 10_000)
     (slow, reset) = (20_000, 40_000)
     (diskFull, syncFailure, diskFailure, tornWrite) = (150, 150, 100, 150)
-    crash = 1_000
+    (crash, fillCrash) = (1_000, 50_000)
     (partitions, oneWayPartitions) = (20, 10)
     (deviceCrashes, devicePowerLosses) = (20, 10)
     (serverCrashes, serverPowerLosses) = (5, 3)
@@ -228,7 +242,7 @@ extension WorldOptions {
     (clockSkew, clockDrift) = (600_000, 1_000)
     (packetOperations, pageChanges, spaces) = (12, 25, 2)
     (nodes, nodeClockJumps, batchCopies) = (2, 3, 1)
-    (migrations, attachments) = (3, 2)
+    (migrations, attachments, latecomers) = (3, 2, 2)
   }
 
   /// Draws small worlds of every kind from the seed, for a swarm.
@@ -287,6 +301,13 @@ extension WorldOptions {
     options.strangers = strays.chance(1, in: 6) ? 1 + strays.below(2) : 0
     var answers = SeededRandom(seed, "answers")
     options.answers = answers.chance(1, in: 2) ? 20 + answers.below(150) : 0
+    var branches = SeededRandom(seed, "branches")
+    options.branches = branches.chance(1, in: 3) ? 40 + branches.below(200) : 0
+    var odd = SeededRandom(seed, "odd")
+    options.odd = odd.chance(1, in: 4) ? 40 + odd.below(200) : 0
+    var latecomers = SeededRandom(seed, "latecomers")
+    options.latecomers = latecomers.chance(1, in: 3) ? 1 + latecomers.below(2) : 0
+    options.fillCrash = latecomers.chance(1, in: 2) ? 100_000 : 0
     return options
   }
 
@@ -299,13 +320,13 @@ extension WorldOptions {
     guard count > 0 else { return }
     (copies, restores, batchCopies, serverRestores) = (0, 0, 0, 0)
     (devicePowerLosses, absences, retention, pruneEvery) = (0, 0, 0, WorldOptions().pruneEvery)
-    (missions, bundles) = (0, 0)
+    (missions, bundles, odd) = (0, 0, 0)
   }
 
   /// Faults with separate streams, so they change no other draw.
   private static let drawnApart: Set<String> = [
     "server-restores", "batch-copies", "node-clock-jumps", "migrations",
-    "attachments",
+    "attachments", "latecomers", "fill-crash",
   ]
 
   private mutating func drawNodes(seed: UInt64) {

@@ -6,7 +6,7 @@ package struct PlannedFault: Sendable, Equatable {
     case partition, partitionUp, partitionDown
     case deviceCrash, devicePowerLoss, serverCrash, serverPowerLoss
     case clockJump, copy, restore, serverRestore, absence, upgrade
-    case batchCopy, nodeClockJump, migration, attachment, lies
+    case batchCopy, nodeClockJump, migration, attachment, lies, latecomer
   }
 
   /// Names the event in shrunk histories.
@@ -53,7 +53,7 @@ package struct WorldPlan: Sendable, Equatable {
       (.serverRestore, options.serverRestores), (.absence, options.absences),
       (.batchCopy, options.batchCopies), (.nodeClockJump, options.nodeClockJumps),
       (.migration, options.migrations), (.attachment, options.attachments),
-      (.lies, options.lies),
+      (.lies, options.lies), (.latecomer, options.latecomers),
     ]
     var faults: [PlannedFault] = []
     for (kind, count) in counts {

@@ -16,6 +16,7 @@ const looks = {
   attached: { group: "Device", tone: "brown", shape: "torn", fault: true },
   mission: { group: "Device", tone: "violet", shape: "up" },
   bundle: { group: "Device", tone: "violet", shape: "up" },
+  filled: { group: "Device", tone: "teal", shape: "ring", common: true },
   mirrored: { group: "Device", tone: "teal", shape: "ring", common: true },
   sent: { group: "Network", tone: "blue", shape: "none", common: true },
   delivered: { group: "Network", tone: "blue", shape: "none", common: true },

@@ -1,0 +1,33 @@
+import FerryConformance
+import FerryPersistence
+import FerryProtocol
+import FerrySyncClient
+
+/// The tables of the application on a device.
+extension DeviceProcess {
+  /// The tables to track, without those with rows of two spaces.
+  var trackedTables: [Name] {
+    Workload.tables + (setting.hasStrays ? Workload.strays : [])
+      + (setting.hasBranches ? Workload.branches : [])
+      + (device.definesOdd ? Workload.oddTables : [])
+  }
+
+  /// Creates all tables.
+  ///
+  /// - Parameter shares: true if the file takes part in two spaces.
+  func createTables(in database: Database, shares: Bool) throws {
+    for statement in Workload.schema {
+      // Ferry makes the tables of a mirror's file, and no key of them is checked at commit.
+      let atOnce = statement.replacing("DEFERRABLE INITIALLY DEFERRED", with: "")
+      try database.execute(device.mirror == nil ? statement : atOnce)
+    }
+    // Every other device declares foreign keys.
+    let isBound = device.name.utf8.last.map { $0.isMultiple(of: 2) } ?? false
+    let more =
+      (shares && !device.renamesShared ? Workload.sharedSchema : [])
+      + (setting.hasStrays ? Workload.straySchema(isBound: isBound) : [])
+      + (setting.hasBranches ? Workload.branchSchema : [])
+      + (device.definesOdd ? Workload.oddSchema(isRespelled: false) : [])
+    for statement in more { try database.execute(statement) }
+  }
+}
