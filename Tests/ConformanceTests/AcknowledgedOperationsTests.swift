@@ -174,6 +174,22 @@ struct AcknowledgedOperationsTests {
     #expect(found(events, maker.final()) == [])
   }
 
+  @Test("a row that went with its parent before it was sent may come back without its first insert")
+  func restored() {
+    var maker = HistoryMaker()
+    var first = maker.operation(.insert, "v/c", at: 10, ["up": "v", "note": "x"], table: "vines")
+    var second = maker.operation(.insert, "v/c", at: 30, ["up": "v", "note": "x"], table: "vines")
+    (first.base, second.base) = (2, 15)
+    let events: [RunEvent] = [.committed(device: "one", [first, second])]
+    maker.add(.insert, "v", by: 2, at: 5, ["note": "v"], table: "vines")
+    var cut = maker
+    cut.add(.delete, "v", by: 2, at: 20, table: "vines")
+    cut.take(second, by: 1, base: 15)
+    #expect(found(events, cut.final()) == [])
+    maker.take(second, by: 1, base: 15)
+    #expect(found(events, maker.final()).count == 1)
+  }
+
   @Test("the oracle accepts unreported operations that it finds in the evidence")
   func unheard() {
     var maker = HistoryMaker()

@@ -237,8 +237,11 @@ private struct FileAudit {
     if entry.kind == .delete && own.kind == .delete { return }
     if entry.kind == .batch && own.kind == .batch && entry.key.table == own.key.table { return }
     // Operations carried by another file's operation, or also sent by another file, may have been
-    // merged here all the same.
-    let required = carried.count { !satisfied.contains($0.id) && !excused.contains($0.id) }
+    // merged here all the same. A pull may have deleted the row with the parent: then the insert of
+    // a user who restores the row contains nothing of it.
+    let isRestored = own.kind == .insert && mayBeGoneWithParent(carried)
+    let required =
+      isRestored ? 0 : carried.count { !satisfied.contains($0.id) && !excused.contains($0.id) }
     var merged = [own]
     var wrong =
       required == 0 ? difference(entry, merged, isUnaware) : "lacks the operations merged into it"
