@@ -144,6 +144,22 @@ struct PlantedFaultTests {
       options.shelves = 500
       (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
       return options
+    case .lostRowUnlisted, .lostRowSeen, .formerRowForgotten:
+      // Trunks that are cut while others grow twigs on them, and users who restore these.
+      var options = drawn(operations: 200)
+      setNoTables(&options)
+      (options.branches, options.answers, options.syncPause) = (600, 150, 3_000)
+      (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
+      (options.batchCopies, options.absences, options.retention) = (0, 0, 0)
+      return options
+    case .spellingNotFollowed:
+      var options = drawn(operations: 120)
+      (options.odd, options.lateContacts) = (300, 100)
+      return options
+    case .filledRowForgotten:
+      var options = drawn(operations: 120)
+      (options.latecomers, options.pageChanges) = (3, 5_000)
+      return options
     case .clampedBelowSeen:
       // Nodes whose clocks step, and devices that sync often: each sees the others' writes.
       var options = drawn(operations: 200)
@@ -205,9 +221,13 @@ struct PlantedFaultTests {
     .effectsNamedAlike: 5,
     .expiredCursorServed: 2,
     .failureForgotten: 1,
+    .filledRowForgotten: 1,
+    .formerRowForgotten: 17,
     .headBeforeChanges: 3,
     .incrementSentAsValue: 1,
     .loserNotNotified: 12,
+    .lostRowSeen: 4,
+    .lostRowUnlisted: 14,
     .migrationNotNoticed: 1,
     .missionInUseEarly: 1,
     .noForkDetection: 1,
@@ -219,6 +239,7 @@ struct PlantedFaultTests {
     .replaceOnApply: 1,
     .reportsUnordered: 1,
     .sharedContentRemoved: 2,
+    .spellingNotFollowed: 1,
     .tailNotCompared: 1,
     .tiesUnresolved: 1,
     .tombstoneForgotten: 1,

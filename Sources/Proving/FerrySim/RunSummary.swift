@@ -64,13 +64,15 @@ struct RunSummary {
 }
 
 extension ReportContent {
+  /// The events with a figure on the page.
+  private static let shown: [TraceEvent.Kind] = [
+    .sent, .applied, .buffered, .refused, .synced, .conflict, .exchanged,
+  ]
+
   init(_ result: WorldResult, replayCommand: String) {
     let figures =
       [("operations", result.committed), ("virtual seconds", Int(result.virtualTime / 1_000_000))]
-      + [TraceEvent.Kind.sent, .applied, .buffered, .refused, .synced, .conflict].compactMap {
-        kind in
-        result.counts[kind].map { (kind.rawValue, $0) }
-      }
+      + Self.shown.compactMap { kind in result.counts[kind].map { (kind.rawValue, $0) } }
     self.init(
       seed: result.seed, replayCommand: replayCommand,
       options: WorldOptions.Field.all.map { ($0.name, String($0.get(result.options))) },

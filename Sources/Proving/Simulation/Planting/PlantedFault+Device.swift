@@ -1,4 +1,5 @@
 import FerryPersistence
+import FerryProtocol
 import FerrySQLite
 
 // Mistakes of a device, as temporary triggers on the connection for its process's writes. Like a
@@ -82,6 +83,36 @@ extension PlantedFault {
         END
         """
       ]
+    case .lostRowUnlisted:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted BEFORE INSERT ON main.ferry_conflicts
+        WHEN NEW.sequence IS NULL AND NEW.tbl IN ('boughs', 'twigs', 'vines')
+        BEGIN SELECT RAISE(IGNORE); END
+        """
+      ]
+    case .lostRowSeen:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted BEFORE UPDATE OF base ON main.ferry_operations
+        WHEN NEW.base = 0 AND NEW.kind = 'delete' BEGIN SELECT RAISE(IGNORE); END
+        """
+      ]
+    case .formerRowForgotten:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted BEFORE INSERT ON main.ferry_former_rows
+        BEGIN SELECT RAISE(IGNORE); END
+        """
+      ]
+    case .spellingNotFollowed:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER INSERT ON main.ferry_tables
+        WHEN NEW.is_shared = 0
+        BEGIN UPDATE ferry_tables SET is_shared = 1 WHERE name = NEW.name; END
+        """
+      ]
     case .migrationNotNoticed:
       [
         """
@@ -111,6 +142,19 @@ extension PlantedFault {
         """
       }
     default: []
+    }
+  }
+
+  /// Plants the mistake in the copies of a first list, after a slice.
+  func plantInCopies(on connection: SQLiteConnection) {
+    guard self == .filledRowForgotten else { return }
+    let copies = try? connection.rows(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'ferry*_first_*'"
+    ) { quoted($0.name(0)) }
+    for copy in copies ?? [] {
+      // A foreign key may restrict the delete, and some tables have no rowid.
+      let last = "rowid = (SELECT max(rowid) FROM \(copy))"
+      if let count = try? connection.run("DELETE FROM \(copy) WHERE \(last)"), count > 0 { return }
     }
   }
 

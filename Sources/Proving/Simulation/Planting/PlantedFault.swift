@@ -73,6 +73,16 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   /// Deletes along with parents in one pull count as one transaction of the user's, and the orphans
   /// left by their quarantine are deleted on this device alone.
   case cascadesTogether
+  /// A row that goes with its parent in a pull is not listed as a conflict.
+  case lostRowUnlisted
+  /// A delete that goes along in a pull counts as made by a device that has seen the row.
+  case lostRowSeen
+  /// The row of a record deleted by another device is not kept for an answer.
+  case formerRowForgotten
+  /// The exchange of a first list lacks a row of each slice.
+  case filledRowForgotten
+  /// A new table counts as known to the space by its name here: another spelling is another table.
+  case spellingNotFollowed
   /// A delete is refused if the row is larger than one operation.
   case deletesMeasured
   /// A pull deletes a parent at its place in the list, before the list has moved the parent's

@@ -4,7 +4,7 @@ package struct TraceEvent: Sendable, Equatable {
   package enum Kind: String, Sendable, CaseIterable, Codable {
     // On a device.
     case wrote, read, synced, syncFailed, conflict, crashed, lostPower, restarted, copied
-    case clockMoved, upgraded, migrated, attached, filled
+    case clockMoved, upgraded, migrated, attached, filled, exchanged
     // On the network: a request or a response leaves, arrives, or does not.
     case sent, delivered, dropped, duplicated, delayed, corrupted, stalled
     case partitioned, healed

@@ -1,3 +1,4 @@
+import FerryPersistence
 import FerrySQLite
 import FerrySyncClient
 
@@ -19,12 +20,35 @@ extension DeviceProcess {
   private func reportSlice() {
     device.hasFilled = true
     setting.trace.record(.filled, device.name, "a slice of its first list")
+    if let planted = setting.planted, let connection = connection(of: device.ledgers[0]) {
+      setting.dice.quietly { planted.plantInCopies(on: connection) }
+    }
+    copyPlaces = Set(places(of: "name GLOB 'ferry*_first_*'") ?? [])
     guard setting.dice.roll(.fillCrash, at: device.name) else { return }
     setting.trace.record(.crashed, device.name, "while it filled in its first list")
     // The next step reaches no file.
     setting.disk.kill(under: "/\(device.name)/")
     setting.scheduler.after(0) { [device, self] in
       if isAlive { device.crash(losingPower: false, restartAfter: 1_000_000) }
+    }
+  }
+
+  /// Reports the exchange of a first list, after a sync: tables of the application have the places
+  /// of their former copies in the file.
+  func reportExchange() {
+    guard !copyPlaces.isEmpty, let places = places(of: "name NOT GLOB 'ferry*'") else { return }
+    let count = places.count(where: copyPlaces.contains)
+    copyPlaces = []
+    guard count > 0 else { return }
+    setting.trace.record(.exchanged, device.name, "\(count) tables of its first list")
+  }
+
+  /// Returns the places of tables' b-trees in the file.
+  private func places(of condition: String) -> [Int64]? {
+    device.look(at: device.ledgers[0], isApart: false) {
+      try $0.rows("SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND \(condition)") {
+        $0.int64(0)
+      }
     }
   }
 }

@@ -32,6 +32,8 @@ final class DeviceProcess: @unchecked Sendable {
   /// True if the tables defined by one device are known to be published, or here.
   var hasOddTables = false
   var isArrangingOdd = false
+  /// The places of a first list's copies in the file, after the last slice.
+  var copyPlaces: Set<Int64> = []
 
   init(_ device: SimulatedDevice, _ setting: SimulatedDevice.Setting, seed: UInt64) {
     (self.device, self.setting) = (device, setting)
@@ -230,6 +232,7 @@ final class DeviceProcess: @unchecked Sendable {
   private func synced(_ report: SyncReport) {
     guard isAlive else { return }
     missions?.bundles?.look()
+    reportExchange()
     arrangeOddTables()
     setting.trace.record(
       .synced, device.name,

@@ -17,6 +17,7 @@ const looks = {
   mission: { group: "Device", tone: "violet", shape: "up" },
   bundle: { group: "Device", tone: "violet", shape: "up" },
   filled: { group: "Device", tone: "teal", shape: "ring", common: true },
+  exchanged: { group: "Device", tone: "teal", shape: "up" },
   mirrored: { group: "Device", tone: "teal", shape: "ring", common: true },
   sent: { group: "Network", tone: "blue", shape: "none", common: true },
   delivered: { group: "Network", tone: "blue", shape: "none", common: true },
