@@ -14,7 +14,7 @@ struct ApplyTests {
     let replica = try ReplicaFixture.withTasks()
     let first = maker.page(
       [maker.change(1, "tasks", "a", [Column("title", "x")])], head: 2, more: true)
-    try replica.file.stage(first.body, first.head, changes: 1)
+    try replica.file.incoming.stage(first.body, first.head, changes: 1)
     #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
     #expect(try replica.file.syncState().applied == 0)
     #expect(try replica.file.syncState().received == 1)
@@ -39,7 +39,7 @@ struct ApplyTests {
     ]
     for changes in pages {
       let page = maker.page(changes, head: 4, more: true)
-      try replica.file.stage(page.body, page.head, changes: changes.count)
+      try replica.file.incoming.stage(page.body, page.head, changes: changes.count)
     }
     let select = "SELECT operation, tbl, record, kind, dependency, reason FROM ferry_to_apply"
     let missing: Value = "the rest of its pull list is missing"
@@ -312,8 +312,8 @@ struct ApplyTests {
     let replica = try ReplicaFixture.withTasks()
     let first = maker.page(
       [maker.change(1, "tasks", "a", [Column("title", "x")])], head: 2, more: true)
-    try replica.file.stage(first.body, first.head, changes: 1)
-    try replica.file.discardStaged()
+    try replica.file.incoming.stage(first.body, first.head, changes: 1)
+    try replica.file.incoming.discard()
     #expect(try replica.file.syncState().received == 0)
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "y")])])
     #expect(try replica.rows("SELECT title FROM tasks") == [["y"]])

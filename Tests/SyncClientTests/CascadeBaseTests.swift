@@ -67,7 +67,7 @@ struct CascadeBaseTests {
     let replica = try family()
     let first = maker.page(
       [maker.change(6, "k", "new", [Column("p", "P2")])], head: 6, more: true, applied: 4)
-    try replica.file.stage(first.body, first.head, changes: 1)
+    try replica.file.incoming.stage(first.body, first.head, changes: 1)
     // Others wrote to the row between the pages, so the newest change of the row comes last.
     try replica.apply([
       maker.deletion(9, "p", "P2"), maker.deletion(12, "k", "new"),
@@ -81,7 +81,7 @@ struct CascadeBaseTests {
     let first = maker.page(
       [maker.deletion(5, "p", "P2"), maker.change(6, "k", "new", [Column("p", "P2")])],
       head: 7, more: true, applied: 4)
-    try replica.file.stage(first.body, first.head, changes: 2)
+    try replica.file.incoming.stage(first.body, first.head, changes: 2)
     try replica.apply([maker.change(9, "k", "new", [Column("note", "b")], inserts: false)])
     let deletes = try replica.pending.filter { $0.key.record == "new" }
     #expect(deletes.map(\.kind) == [.delete])

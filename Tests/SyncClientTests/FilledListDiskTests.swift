@@ -44,7 +44,7 @@ struct FilledListDiskTests {
       device.heal()
       if end == .powerCut { device.disk.losePower(under: FilledDevice.folder) }
       file = try device.open()
-      let hadCopies = try file.shadows.isAny()
+      let hadCopies = try file.firstList.shadows.isAny()
       let isNew = try device.checkState(of: file)
       if isNew { new += 1 } else { old += 1 }
       if hadCopies { filling += 1 }
@@ -69,7 +69,7 @@ struct FilledListDiskTests {
       } catch let error as SQLiteError {
         #expect(error.isDiskFull, "step \(step): \(error)")
         failures += 1
-        if shortage == .oneWrite { #expect(try !file.shadows.isAny(), "step \(step)") }
+        if shortage == .oneWrite { #expect(try !file.firstList.shadows.isAny(), "step \(step)") }
         #expect(try !device.checkState(of: file), "step \(step)")
       }
       device.heal()
@@ -134,7 +134,7 @@ private final class FilledDevice {
     try file.track(["list", "task"])
     for start in [0, 4] {
       let page = maker.page(Array(changes[start..<start + 4]), head: 12, more: true)
-      try file.stage(page.body, page.head, changes: 4)
+      try file.incoming.stage(page.body, page.head, changes: 4)
     }
     try file.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
   }
@@ -226,7 +226,7 @@ private final class FilledDevice {
       #expect(try applyList(file) == AppliedPull(applied: 12, refused: 0))
     }
     #expect(try checkState(of: file))
-    #expect(try !file.shadows.isAny())
+    #expect(try !file.firstList.shadows.isAny())
     #expect(try !file.connection.prepare("PRAGMA foreign_key_check").exists())
     _ = try file.write {
       try $0.execute(

@@ -159,11 +159,11 @@ struct FilledListTests {
         path: copies.file("\(number).db").path, wallClock: { 1_800_000_000_000 }, random: { 7 })
       #expect(try file.connection.count("SELECT count(*) FROM tasks") == 0)
       #expect(try file.syncState().applied == 0)
-      #expect(try file.shadows.isAny())
+      #expect(try file.firstList.shadows.isAny())
       let last = maker.page(Array(changes[6...]))
       #expect(try file.pullList(last.body, last.head).applied == 9)
       #expect(try file.connection.count("SELECT count(*) FROM tasks") == 9)
-      #expect(try !file.shadows.isAny())
+      #expect(try !file.firstList.shadows.isAny())
       #expect(try file.connection.rows("PRAGMA integrity_check") { $0.text(0) } == ["ok"])
     }
   }
@@ -228,7 +228,7 @@ struct FilledListTests {
       let connection = replica.file.connection
       guard try connection.prepare("PRAGMA foreign_key_check").exists() else { return }
       slices += 1
-      #expect(try connection.transaction { try replica.file.danglingRows().count } == 0)
+      #expect(try connection.transaction { try DanglingRows(replica.file).all().count } == 0)
     }
     let items = (0..<4).map {
       maker.change(SequenceNumber($0 + 1), "item", Name("i\($0)"), [Column("area", "a")])
@@ -340,7 +340,7 @@ extension ReplicaFixture {
     let head = changes.map(\.sequence).max() ?? 0
     while rest.count > size {
       let page = PageMaker().page(Array(rest.prefix(size)), head: head, more: true)
-      try file.stage(page.body, page.head, changes: size)
+      try file.incoming.stage(page.body, page.head, changes: size)
       rest = rest.dropFirst(size)
     }
     let page = PageMaker().page(Array(rest), head: head)
@@ -388,8 +388,8 @@ extension ReplicaFile {
   func pullList(
     _ body: [UInt8], _ head: PageHead, afterSlice: () throws -> Void = {}
   ) throws -> AppliedPull {
-    if try beginFilling(last: body, head) {
-      while try fillSlice() { try afterSlice() }
+    if try firstList.begin(last: body, head) {
+      while try firstList.fillSlice() { try afterSlice() }
     }
     return try apply(last: body, head)
   }

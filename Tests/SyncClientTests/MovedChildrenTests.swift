@@ -78,7 +78,7 @@ struct MovedChildrenTests {
     let changes = changes([0, 1, 2])
     let first = maker.page(
       Array(changes.prefix(size)), head: 6, more: true, applied: 3)
-    try replica.file.stage(first.body, first.head, changes: size)
+    try replica.file.incoming.stage(first.body, first.head, changes: size)
     try replica.apply(Array(changes.dropFirst(size)))
     try expectMoved(replica)
   }

@@ -102,7 +102,7 @@ struct MovingValuesTests {
     let head = SequenceNumber(2 * count + 1)
     let first = maker.page(
       Array(changes.prefix(2_000)), head: head, more: true, applied: SequenceNumber(count))
-    try replica.file.stage(first.body, first.head, changes: 2_000)
+    try replica.file.incoming.stage(first.body, first.head, changes: 2_000)
     let result = try replica.apply(
       Array(changes.suffix(1_000)) + [place(2 * count + 1, "first", 1, inserts: true)])
     #expect(result.refused == 0)

@@ -116,7 +116,7 @@ struct OwnAdvanceTests {
     let replica = try ReplicaFixture.withTasks()
     let page = PageMaker().page(
       [PageMaker().change(1, "tasks", "a", [])], head: 5, more: true)
-    try replica.file.stage(page.body, page.head, changes: 1)
+    try replica.file.incoming.stage(page.body, page.head, changes: 1)
     #expect(try replica.file.syncState().cursor == page.head.cursor)
     #expect(try replica.file.syncState().anchor?.historyHash == PageMaker.historyHash(at: 5))
     #expect(try replica.file.syncState().anchor?.timeline == PageMaker.timeline(at: 5))

@@ -131,7 +131,7 @@ struct QuarantineCascadeTests {
     let page = maker.page(
       [maker.deletion(isKnown ? 4 : 0, "p", "gone", at: isKnown ? 1_700_000_000_000 : 0)],
       more: true)
-    try replica.file.stage(page.body, ofRecords: [parent])
+    try replica.file.incoming.stage(page.body, ofRecords: [parent])
     let pulled = try replica.apply([], head: 5)
     #expect(pulled.refused == (isKnown ? 0 : 1))
     #expect(try replica.file.kept.refusedCount() == (isKnown ? 0 : 1))

@@ -40,7 +40,7 @@ struct WishedNumbersTests {
       let changes = changes(sample.list)
       if isStaged {
         let first = maker.page(Array(changes.prefix(1)), head: changes.last?.sequence, more: true)
-        try replica.file.stage(first.body, first.head, changes: 1)
+        try replica.file.incoming.stage(first.body, first.head, changes: 1)
         try replica.apply(Array(changes.dropFirst()))
       } else {
         try replica.apply(changes)
@@ -68,7 +68,7 @@ struct WishedNumbersTests {
     try replica.file.track(["orders"])
     let changes = changes([1, 2, 3, 4])
     let first = maker.page(Array(changes.prefix(2)), head: 4, more: true)
-    try replica.file.stage(first.body, first.head, changes: 2)
+    try replica.file.incoming.stage(first.body, first.head, changes: 2)
     let statement = try replica.file.connection.statement(StagedPageCursor.selection)
     let before = statement.runCount
     try replica.apply(Array(changes.dropFirst(2)))

@@ -61,7 +61,7 @@ extension Replica {
   ) async throws -> TrackReport {
     try await typed {
       try await thread.runUntilCancelled { file in
-        try file.reporting(progress) { try file.trackAll(creatingKey: key) }
+        try KeptRetry(file).reporting(progress) { try file.trackAll(creatingKey: key) }
       }
     }
   }

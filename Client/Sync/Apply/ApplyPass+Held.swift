@@ -56,7 +56,7 @@ extension ApplyPass {
   /// Returns the deferred records with a row here. Others refer to nothing yet.
   private mutating func refusedWithRows() throws -> [RecordKey] {
     try file.kept.refusedTables().flatMap { name -> [RecordKey] in
-      guard let table = try plan(for: name)?.table else { return [] }
+      guard let table = try plans.plan(for: name)?.table else { return [] }
       return try connection.rows(
         """
         SELECT k.record FROM ferry_kept AS k WHERE k.tbl = ?1 AND k.reason IS NOT NULL
@@ -70,8 +70,9 @@ extension ApplyPass {
   private mutating func addParents(
     of key: RecordKey, to open: inout [RecordKey], where isIncluded: (ParentLink) -> Bool
   ) throws {
-    guard let plan = try plan(for: key.table) else { return }
-    let links = try file.knownParentRules().parents(of: plan.table.local).filter(isIncluded)
+    guard let plan = try plans.plan(for: key.table) else { return }
+    let links = try file.plans.parentRules(in: file).parents(of: plan.table.local).filter(
+      isIncluded)
     open += try file.parents(of: key.record, by: links)
   }
 
@@ -86,7 +87,7 @@ extension ApplyPass {
           order.append(next.key)
           continue
         }
-        guard seen.insert(next.key).inserted, let plan = try plan(for: next.key.table) else {
+        guard seen.insert(next.key).inserted, let plan = try plans.plan(for: next.key.table) else {
           continue
         }
         open.append((next.key, true))
@@ -102,7 +103,8 @@ extension ApplyPass {
   ) throws -> [RecordKey] {
     var leaving: [RecordKey] = []
     for key in keys {
-      let isKept = try plan(for: key.table)?.isHeld(key.record, by: .init(isStaying: true)) ?? false
+      let isKept =
+        try plans.plan(for: key.table)?.isHeld(key.record, by: .init(isStaying: true)) ?? false
       guard isKept else {
         leaving.append(key)
         continue
@@ -117,22 +119,22 @@ extension ApplyPass {
   /// Records a parent as inserted again. After an earlier rejection by the server, the delete stays
   /// deferred.
   private mutating func restore(_ key: RecordKey) throws {
-    guard let plan = try plan(for: key.table),
+    guard let plan = try plans.plan(for: key.table),
       let deletion = try file.kept.state(of: key)?.state?.deleted,
-      try !file.isReturnRejected(key)
+      try !ReturningParents(file).isRejected(key)
     else { return }
     let isAsking = try plan.isHeld(key.record, by: .init(isAsking: true, isStaying: true))
-    file.capture.observe(newestTime)
-    try file.restoreParent(key, in: plan.table, deletion.stamp, isAsking: isAsking)
+    file.capture.observe(findings.newestTime)
+    try ReturningParents(file).restore(key, in: plan.table, deletion.stamp, isAsking: isAsking)
     refused.remove(key)
-    hasPending = true
+    facts.hasPending = true
   }
 
   /// Deletes records that may refer to each other. With ON DELETE RESTRICT, SQLite permits this
   /// only from the last child on. Returns true if any was deleted.
   private mutating func delete(_ keys: [RecordKey]) throws -> Bool {
-    isSettlingHeld = true
-    defer { isSettlingHeld = false }
+    isEndOfList = true
+    defer { isEndOfList = false }
     var rest = keys
     var before = rest.count + 1
     while !rest.isEmpty && rest.count < before {
@@ -155,16 +157,16 @@ extension ApplyPass {
     _ change: Change, _ delete: () throws -> Void
   ) throws -> Bool {
     // The delete of a dependent row is later than all writes seen on that row.
-    file.capture.observe(newestTime)
+    file.capture.observe(findings.newestTime)
     // Only while it is not changed here: otherwise it would be copied.
     file.capture.seen = seen
     defer { file.capture.seen = nil }
     // Rows of other spaces may go along.
-    let ledgers = try file.spaces.all.map { ($0, try $0.lastOperation()) }
+    let ledgers = try file.spaces.all.map { (Orphans($0), try Orphans($0).lastOperation()) }
     try delete()
     let winner = change.state.isAlive ? nil : change.state.deleted?.stamp
     var isAny = false
-    for (ledger, last) in ledgers where try ledger.storeLostRows(after: last, winner: winner) {
+    for (ledger, last) in ledgers where try ledger.storeLost(after: last, winner: winner) {
       isAny = true
     }
     return isAny

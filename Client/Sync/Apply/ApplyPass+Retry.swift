@@ -7,7 +7,7 @@ extension ApplyPass {
   /// between any number of rows, if they fit in the final state. The time needed grows only with
   /// the number of these rows.
   mutating func retryDeferred(_ choice: KeptChoice) throws {
-    guard hasKept else { return }
+    guard facts.hasKept else { return }
     let blocked = try retryKept(choice)
     // A row moved later in this retry may have blocked a single record.
     if !blocked.isEmpty { try move(blocked) }
@@ -16,7 +16,7 @@ extension ApplyPass {
   /// Tries the deferred changes, if the list, or an own write since the last pull, may have changed
   /// their reason. The others cost nothing.
   mutating func retryDeferred() throws {
-    guard hasKept else { return }
+    guard facts.hasKept else { return }
     if !hasOpenedKept {
       hasOpenedKept = true
       try file.kept.openAfterOwnWrites()
@@ -36,9 +36,8 @@ extension ApplyPass {
 
   /// Opens changes for the next retry, if writes of this pass have perhaps made room for them.
   mutating func openAfterWrites() throws {
-    guard hasKept else { return }
-    try file.kept.open(afterWritesTo: writtenTables.sorted())
-    writtenTables = []
+    guard facts.hasKept else { return }
+    try file.kept.open(afterWritesTo: writtenTables.dequeue())
   }
 
   /// Retries deferred changes.

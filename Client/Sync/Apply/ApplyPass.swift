@@ -1,38 +1,23 @@
 import FerryProtocol
 import FerrySQLite
 
-/// A run over staged changes, inside the transaction that makes them visible.
+/// A run over staged changes, inside the transaction that makes them visible: the driver of
+/// ``Fate``.
 struct ApplyPass {
   let file: ReplicaFile
   let connection: SQLiteConnection
-  private let limits: Limits
   private let device: DeviceID
   let deferred: DeferredRecords
-  /// The upload-only tables; nothing is pulled for them.
-  private let uploads: [Name]
-  /// Tables with possible unrecorded writes.
-  private let unrecorded: [Name: UnrecordedTable]
-  var hasPending: Bool
-  private(set) var hasKept: Bool
-  private var hasQuestions = false
-  private var plans: [Name: ApplyPlan?] = [:]
-  private var lastPlan: ApplyPlan?
-  var applied = 0
+  var facts: PassFacts
+  var plans: PassPlans
+  var findings = PassFindings()
   /// Records to delete after the rest of the list, because their delete concerns other rows.
   var held = Set<RecordKey>()
   /// True if the rest of the list is applied, and these records are deleted.
-  var isSettlingHeld = false
-  /// The list's values of restored records.
-  private(set) var listed: [RecordKey: [Column]] = [:]
-  /// True if the space's schema was among the changes.
-  private(set) var hasNewSchema = false
+  var isEndOfList = false
   var refused = Set<RecordKey>()
   /// The statement to store the records named by the pull list; `nil` if no caller needs them.
-  private var noted: SQLiteStatement?
-  /// The newest timestamp in the changes; the device's clock moves past it.
-  var newestTime = HybridTimestamp.zero
-  /// Changed values, for rows of other tables to follow.
-  private(set) var moves: [KeyMove] = []
+  private var named: SQLiteStatement?
   /// Rows out of their tables while values move between them.
   var aside: RowsAside?
   /// How far the device has seen rows that go with their parents; `nil` outside of a pull list.
@@ -40,17 +25,23 @@ struct ApplyPass {
   /// Records written by the pass, for the search for rows without a parent; `nil` without such a
   /// search.
   private(set) var written: WrittenRecords?
-  /// The tables with rows written by the pass since deferred changes were tried.
-  var writtenTables = Set<Name>()
-  private var lastWritten: Name?
-  /// True if deferred changes wait for records that may arrive.
-  private var hasWaiting: Bool
-  /// The spellings of names in the changes.
-  var spellings = SpellingsFound()
-  /// The changed rows; `nil` if the app has no interceptor for them.
-  var pulled: PulledActions?
+  var writtenTables = WrittenTables()
   /// True after the pass has opened the deferred changes that own writes may have freed.
   var hasOpenedKept = false
+
+  init(
+    file: ReplicaFile, device: DeviceID, _ deferred: DeferredRecords, seen: SeenRows? = nil
+  ) throws {
+    self.file = file
+    connection = file.connection
+    self.device = device
+    self.deferred = deferred
+    self.seen = seen
+    facts = try PassFacts(file)
+    plans = PassPlans(file)
+    if !file.spaces.pullInterceptors.isEmpty { findings.pulled = PulledActions() }
+    if deferred.isSearching { written = try WrittenRecords(on: connection) }
+  }
 
   /// Returns the result of the run: all deferred records count. Some may be gone since, with the
   /// records they refer to.
@@ -58,36 +49,24 @@ struct ApplyPass {
     let fetched = try refused.filter { key in
       try !file.kept.contains(key) && file.refreshes.contains(key)
     }
-    return AppliedPull(applied: applied, refused: try file.kept.refusedCount() + fetched.count)
+    return AppliedPull(
+      applied: findings.applied, refused: try file.kept.refusedCount() + fetched.count)
   }
 
-  /// Records deleted by the server, if the pass searches for them.
-  private(set) var deleted: [RecordKey: Stamp] = [:]
+  // MARK: The list
 
-  init(
-    file: ReplicaFile, device: DeviceID, _ deferred: DeferredRecords, seen: SeenRows? = nil
-  ) throws {
-    self.file = file
-    connection = file.connection
-    limits = file.limits
-    self.device = device
-    self.deferred = deferred
-    self.seen = seen
-    uploads = try file.tracked.uploads()
-    unrecorded = Dictionary(
-      try file.unrecordedTables().map { ($0.table, $0) }, uniquingKeysWith: { one, _ in one })
-    hasPending = try !file.queue.isEmpty()
-    hasKept = try !file.kept.isEmpty()
-    hasWaiting = try hasKept && file.kept.hasWaitingForParents()
-    if !file.spaces.pullInterceptors.isEmpty { pulled = PulledActions() }
-    if deferred.isSearching { written = try WrittenRecords(on: connection) }
+  /// Begins after the exchange of filled tables.
+  mutating func begin(after filled: FilledList) {
+    findings.begin(after: filled)
+    for table in filled.tables { writtenTables.add(table) }
+    seen?.add(allOf: filled.tables)
   }
 
   /// Applies every change of one page, in order.
   mutating func apply(_ page: PageFeed) throws {
     let opening = try page.open()
     try file.store(opening.notices)
-    if try !hasQuestions && file.conflicts.hasOpenQuestions() { hasQuestions = true }
+    if try !facts.hasQuestions && file.conflicts.hasOpenQuestions() { facts.hasQuestions = true }
     while let batch = try page.next() {
       for change in batch {
         switch change {
@@ -104,10 +83,10 @@ struct ApplyPass {
       return try file.log(
         "unreadable", "skipped the change at \(change.sequence): \(change.reason)")
     }
-    if let noted { try noted.run(key.table, key.record) }
-    if !uploads.isEmpty && isUpload(key.table) { return }
+    if let named { try named.run(key.table, key.record) }
+    if facts.isUpload(key.table) { return }
     refused.insert(key)
-    hasKept = true
+    facts.hasKept = true
     try file.kept.store(change, of: key)
   }
 
@@ -119,7 +98,7 @@ struct ApplyPass {
         tbl TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(tbl, record)) WITHOUT ROWID;
       DELETE FROM temp.ferry_named
       """)
-    noted = try connection.statement("INSERT OR IGNORE INTO temp.ferry_named VALUES (?, ?)")
+    named = try connection.statement("INSERT OR IGNORE INTO temp.ferry_named VALUES (?, ?)")
   }
 
   /// Removes a record no longer on the server.
@@ -128,6 +107,8 @@ struct ApplyPass {
     let state = RecordState(deleted: SequencedStamp(stamp: gone, sequence: 0))
     try apply(Change(sequence: 0, key: key, state: state))
   }
+
+  // MARK: One change
 
   /// The outcome of a change.
   enum Outcome {
@@ -139,244 +120,255 @@ struct ApplyPass {
   @discardableResult
   mutating func apply(_ change: Change, isRetry: Bool = false) throws -> Outcome {
     file.attempts += 1
-    newestTime = max(newestTime, change.state.newestTime)
-    if let noted, !isRetry { try noted.run(change.key.table, change.key.record) }
+    findings.add(change.state.newestTime)
+    if let named, !isRetry { try named.run(change.key.table, change.key.record) }
     var change = change
-    if hasKept && !isRetry, let kept = try file.kept.state(of: change.key) {
-      if let state = kept.state {
-        change.state = state.overlaid(with: change.state)
-      } else if change.state.inserted == nil && change.state.deleted == nil {
-        // A part alone is not a record: the next pull fetches the whole one.
+    if facts.hasKept && !isRetry {
+      let kept = try file.kept.state(of: change.key)
+      guard let state = Fate.state(change.state, over: kept) else {
         refused.insert(change.key)
         try file.refreshes.add([change.key])
         return .settled
       }
+      change.state = state
     }
-    if deferred.isSearching && !isRetry { search(change) }
-    if hasQuestions && !isRetry { try file.resolveQuestions(by: change.state, on: change.key) }
-    if !uploads.isEmpty && isUpload(change.key.table) { return .settled }
-    if change.key.table == ReplicaFile.schemaTable {
-      if try file.storeSchema(schemaRecord: change.state) { hasNewSchema = true }
-      return .settled
-    }
-    guard let plan = try plan(for: change.key.table) else {
-      spellings.addUnknown(table: change.key.table)
-      try deferChange(change, reason: nil)
-      applied += 1
-      return .settled
-    }
-    if !isRetry, !unrecorded.isEmpty, let table = unrecorded[change.key.table] {
-      try file.storeOverwritten(by: change, in: table)
-    }
-    if !isSettlingHeld && isToHold(change, isRetry) {
-      if try aside?.holds(change.key) ?? false { try aside?.restore(change.key) }
-      try postpone(change, isRetry: isRetry)
-      return .settled
-    }
-    if let (reason, deferral) = deferred.deferral(of: change) {
-      // The server's state of a deferred parent is here already.
-      if !isRetry, let parent = deferred.parents[change.key],
-        try held.contains(parent) || !file.kept.contains(parent)
-      {
-        try file.refreshes.add([parent])
-      }
-      try deferChange(change, reason: reason, deferral)
-      return .settled
-    }
-    let knowsAll = plan.knowsAll(change.state.columns)
-    let unknown =
-      knowsAll ? [] : change.state.columns.filter { !plan.known.contains($0.name) }
-    if !unknown.isEmpty { spellings.addUnknown(unknown, of: plan.table) }
-    if hasKept { try file.kept.forget(change.key) }
-    do {
-      let before = try pulled == nil ? nil : file.localRow(change.key.record, plan.table)
-      guard try apply(change, with: plan, knowsAll: knowsAll, isRetry: isRetry) else {
-        try postpone(change, isRetry: isRetry)
-        return .settled
-      }
-      try recordPulled(change.key, plan.table, from: before)
-      applied += 1
-      if !refused.isEmpty { refused.remove(change.key) }
-      spellings.add(change, plan)
-      recordWrite(to: plan.table.name)
-      try recordArrival(of: change)
-    } catch let error as SQLiteError where error.concernsRow {
-      guard connection.isInTransaction else {
-        throw RecordEndedTransaction(
-          key: change.key, reason: error.message, isAlone: error.concernsRowAlone)
-      }
-      let deferral = Deferral(error, isShared: plan.table.share != nil)
-      // The rest of the list may change the reason, unless the row alone is at fault.
-      let isFinal = isRetry || deferral == .definition
-      // Values moving between rows may need earlier, waiting changes.
-      if !isFinal { recordWrite(to: plan.table.name) }
-      try deferChange(change, reason: error.message, isFinal ? deferral : .open)
-      return error.isUnique || error == ApplyPlan.ignored ? .blocked : .settled
-    }
-    if !unknown.isEmpty {
-      change.state.columns = unknown
-      change.state.inserted = nil
-      try deferChange(change, reason: nil)
+    if deferred.isSearching && !isRetry { findings.search(change, recalled: deferred.recalled) }
+    let (table, plan) = try table(of: change)
+    let arrival = try arrival(of: change, in: table, isRetry: isRetry)
+    for step in Fate.steps(for: arrival) {
+      if case .write = step, let plan { return try write(change, plan, arrival) }
+      try perform(step, change, isRetry: isRetry)
     }
     return .settled
   }
 
-  /// Returns true if a change waits for the rest of the list without an attempt.
-  private func isToHold(_ change: Change, _ isRetry: Bool) -> Bool {
-    if deferred.orphans.contains(change.key) { return true }
-    return !isRetry && deferred.held.contains(change.key) && !change.state.isAlive
-      && change.state.deleted != nil
+  private mutating func table(of change: Change) throws -> (Fate.Table, ApplyPlan?) {
+    let name = change.key.table
+    if facts.isUpload(name) { return (.uploadOnly, nil) }
+    if name == ReplicaFile.schemaTable { return (.schema, nil) }
+    let plan = try plans.plan(for: name)
+    return (plan == nil ? .unknown : .known, plan)
   }
 
-  /// Searches for deleted records. One that never existed is deleted at time 0 (SPEC.md §15).
-  private mutating func search(_ change: Change) {
-    if let stamp = change.state.deleted?.stamp, !change.state.isAlive, stamp.time > .zero {
-      deleted[change.key] = stamp
-    } else {
-      deleted[change.key] = nil
+  private func arrival(
+    of change: Change, in table: Fate.Table, isRetry: Bool
+  ) throws -> Fate.Arrival {
+    let (key, state) = (change.key, change.state)
+    var arrival = Fate.Arrival(table: table, isRetry: isRetry, isEndOfList: isEndOfList)
+    arrival.hasQuestions = facts.hasQuestions
+    arrival.isUnrecorded = !facts.unrecorded.isEmpty && facts.unrecorded[key.table] != nil
+    arrival.isOrphan = deferred.orphans.contains(key)
+    arrival.isReferredTo =
+      deferred.held.contains(key) && !state.isAlive && state.deleted != nil
+    arrival.isAside = try aside?.holds(key) ?? false
+    guard let (reason, deferral) = deferred.deferral(of: change) else { return arrival }
+    var leftOut = Fate.LeftOut(reason: reason, deferral: deferral)
+    if !isRetry, let parent = deferred.parents[key],
+      try held.contains(parent) || !file.kept.contains(parent)
+    {
+      leftOut.parent = parent
     }
-    if deferred.recalled.contains(change.key) {
-      listed[change.key] = change.state.columns.map { Column($0.name, $0.value) }
+    arrival.leftOut = leftOut
+    return arrival
+  }
+
+  private mutating func perform(_ step: Fate.Step, _ change: Change, isRetry: Bool) throws {
+    switch step {
+    case .write: break
+    case .resolveQuestions: try file.resolveQuestions(by: change.state, on: change.key)
+    case .storeSchema:
+      if try file.storeSchema(schemaRecord: change.state) { findings.hasNewSchema = true }
+    case .deferUnknown:
+      findings.spellings.addUnknown(table: change.key.table)
+      try deferChange(change, reason: nil)
+      findings.applied += 1
+    case .storeOverwritten:
+      guard let table = facts.unrecorded[change.key.table] else { return }
+      try file.storeOverwritten(by: change, in: table)
+    case .restoreRow: try aside?.restore(change.key)
+    case .hold: try postpone(change, isRetry: isRetry)
+    case .fetch(let key): try file.refreshes.add([key])
+    case .leaveOut(let leftOut):
+      try deferChange(change, reason: leftOut.reason, leftOut.deferral)
     }
   }
 
-  /// Returns false if a delete waits for the rest of the list.
-  private mutating func apply(
-    _ change: Change, with plan: ApplyPlan, knowsAll: Bool, isRetry: Bool
-  ) throws -> Bool {
-    let pending = hasPending ? try file.markConcurrent(change.key) : []
-    let effect = RemoteChange.effect(
-      of: change.state, pending: pending, device: device, rules: plan.rules)
-    let aside = aside
-    let isAside = try aside?.holds(change.key) ?? false
-    // Only a write reads a row's values from the row.
-    if isAside, !effect.isWrite { try aside?.restore(change.key) }
-    file.capture.beginApplying(change.key, isDeleting: effect == .delete)
-    if !held.isEmpty { held.remove(change.key) }
-    switch effect {
-    case .none: break
-    case .delete:
-      // The list may move a row elsewhere; before the move, this delete would remove it.
-      if try !isSettlingHeld && plan.concernsOthers(change.key.record) { return false }
-      let forgotten = try forgotten(change, plan)
-      try file.storeFormerRow(change, plan.table, hasOwnWrites: !pending.isEmpty)
-      // Dependent rows return together with the record.
-      let former = isSettlingHeld ? try file.referringRow(change.key) : nil
-      let isAlone = try !takingAlong(change) {
-        try plan.deleteChildren(change.key.record)
-        try plan.delete(change.key.record)
-      }
-      if !isAlone, let former, let stamp = change.state.deleted?.stamp {
-        try file.storeFormerRow(former, of: change.key, deletedBy: stamp)
-      }
-      if let forgotten { try file.storeLost(forgotten, of: change.key, true) }
-      // Rows deleted with the record by a foreign key are recorded as deleted, and this shields
-      // them.
-      if !hasPending { hasPending = try !file.queue.isEmpty() }
-    case .upsert(let columns, let isWhole, let kept):
-      let columns = knowsAll ? columns : columns.filter { plan.known.contains($0.name) }
-      let kept = kept.filter { plan.known.contains($0.name) }
-      if columns.isEmpty && !isWhole && !isAside { return true }
-      let before = try followed(change.key, plan, isAside: isAside)
-      try written?.add(change.key, isNew: !isAside && !plan.exists(change.key.record))
-      if isAside && !isWhole {
-        try aside?.restore(change.key, changing: columns)
-      } else if isRetry && !isWhole {
-        // Deferred parts add to a record; they do not create a deleted one.
-        try plan.change(change.key.record, columns)
-      } else {
-        try plan.upsert(change.key.record, columns, isWhole: isWhole, kept: kept)
-      }
-      try recordMoves(of: change.key, plan, from: before)
-      if plan.goesWithParents { seen?.add(change.key) }
-    }
-    return true
-  }
-
-  /// Returns the values of a row changed by this device and absent on the server: another device
-  /// deleted it, and the server has removed the tombstone since.
-  private func forgotten(_ change: Change, _ plan: ApplyPlan) throws -> [Column]? {
-    guard change.state.deleted?.stamp.time == .zero, unrecorded[change.key.table] == nil,
-      try file.refreshes.isOverruled(change.key)
-    else { return nil }
-    return try file.row(change.key, plan.table)?.filter { $0.value != .null }
-  }
-
-  /// Holds a delete until the rest of the list is applied.
+  /// Defers a delete until the rest of the list is applied.
   private mutating func postpone(_ change: Change, isRetry: Bool) throws {
     held.insert(change.key)
-    if !isRetry { recordWrite(to: change.key.table) }
+    if !isRetry { writtenTables.add(change.key.table) }
     try deferChange(change, reason: "records here refer to it (foreign key)", .rows)
-  }
-
-  private mutating func recordWrite(to table: Name) {
-    if lastWritten == table && !writtenTables.isEmpty { return }
-    writtenTables.insert(table)
-    lastWritten = table
-  }
-
-  /// Opens changes waiting for a record. A record that never existed is deleted at time 0 (SPEC.md
-  /// §15).
-  private func recordArrival(of change: Change) throws {
-    guard hasWaiting, change.state.isAlive || change.state.deleted?.stamp.time != .zero else {
-      return
-    }
-    try file.kept.open(waitingFor: change.key)
-  }
-
-  /// Deletes a record together with a deleted parent.
-  mutating func deleteOrphan(_ change: Change) throws {
-    guard let plan = try plan(for: change.key.table) else { return }
-    _ = try takingAlong(change) { [file] in try file.deleteOrphan(change, plan) }
-    recordWrite(to: plan.table.name)
-    (hasPending, applied) = (true, applied + 1)
-    refused.remove(change.key)
-  }
-
-  /// Returns a record's values that rows of other tables may follow, for each of the plan's
-  /// followers.
-  private func followed(
-    _ key: RecordKey, _ plan: ApplyPlan, isAside: Bool
-  ) throws -> [[Value]?] {
-    try plan.followers.map { follower in
-      if isAside { return try aside?.values(of: key, follower.to) }
-      return try file.values(of: key, follower.to, in: plan.table)
-    }
-  }
-
-  private mutating func recordMoves(
-    of key: RecordKey, _ plan: ApplyPlan, from before: [[Value]?]
-  ) throws {
-    for (follower, old) in zip(plan.followers, before) {
-      let new = try file.values(of: key, follower.to, in: plan.table)
-      guard let old, let new, old != new, !old.contains(.null) else { continue }
-      moves.append(KeyMove(parent: plan.table, follower: follower, old: old, new: new))
-    }
-  }
-
-  private func isUpload(_ table: Name) -> Bool {
-    uploads.contains { $0 == table }
   }
 
   private mutating func deferChange(
     _ change: Change, reason: String?, _ deferral: Deferral = .open
   ) throws {
     if reason != nil { refused.insert(change.key) }
-    hasKept = true
-    if case .parent = deferral { hasWaiting = true }
+    facts.hasKept = true
+    if case .parent = deferral { facts.hasWaiting = true }
     try file.kept.store(change, reason: reason, deferral)
   }
+}
 
-  mutating func plan(for table: Name) throws -> ApplyPlan? {
-    if let lastPlan, lastPlan.table.name == table { return lastPlan }
-    let plan: ApplyPlan?
-    if let known = plans[table] {
-      plan = known
-    } else {
-      plan = try file.plan(for: table)
-      plans[table] = .some(plan)
+/// Writes to the record's row.
+extension ApplyPass {
+  private mutating func write(
+    _ change: Change, _ plan: ApplyPlan, _ arrival: Fate.Arrival
+  ) throws -> Outcome {
+    let isRetry = arrival.isRetry
+    let knowsAll = plan.knowsAll(change.state.columns)
+    let unknown =
+      knowsAll ? [] : change.state.columns.filter { !plan.known.contains($0.name) }
+    if !unknown.isEmpty { findings.spellings.addUnknown(unknown, of: plan.table) }
+    if facts.hasKept { try file.kept.forget(change.key) }
+    do {
+      let before =
+        try findings.pulled == nil ? nil : plan.table.localRow(change.key.record, on: connection)
+      guard try writeRow(change, plan, arrival, knowsAll: knowsAll) else {
+        try postpone(change, isRetry: isRetry)
+        return .settled
+      }
+      try recordPulled(change.key, plan.table, from: before)
+      findings.applied += 1
+      if !refused.isEmpty { refused.remove(change.key) }
+      findings.spellings.add(change, plan)
+      writtenTables.add(plan.table.name)
+      try recordArrival(of: change)
+    } catch let error as SQLiteError where error.concernsRow {
+      return try reject(change, plan, error, isRetry: isRetry)
     }
-    lastPlan = plan
-    return plan
+    if let rest = Fate.rest(of: change, unknown) { try deferChange(rest, reason: nil) }
+    return .settled
+  }
+
+  private mutating func reject(
+    _ change: Change, _ plan: ApplyPlan, _ error: SQLiteError, isRetry: Bool
+  ) throws -> Outcome {
+    let rejection = Fate.rejection(
+      error,
+      Fate.Failure(
+        isRetry: isRetry, isShared: plan.table.share != nil,
+        isInTransaction: connection.isInTransaction))
+    switch rejection {
+    case .endsTransaction(let isAlone):
+      throw RecordEndedTransaction(key: change.key, reason: error.message, isAlone: isAlone)
+    case .deferred(let deferral, let isWrite, let isBlocked):
+      if isWrite { writtenTables.add(plan.table.name) }
+      try deferChange(change, reason: error.message, deferral)
+      return isBlocked ? .blocked : .settled
+    }
+  }
+
+  /// Returns false if a delete waits for the rest of the list.
+  private mutating func writeRow(
+    _ change: Change, _ plan: ApplyPlan, _ arrival: Fate.Arrival, knowsAll: Bool
+  ) throws -> Bool {
+    let key = change.key
+    let pending = facts.hasPending ? try file.markConcurrent(key) : []
+    let effect = RemoteChange.effect(
+      of: change.state, pending: pending, device: device, rules: plan.rules)
+    // Only a write reads a row's values from the row.
+    if arrival.isAside && !effect.isWrite { try aside?.restore(key) }
+    file.capture.beginApplying(key, isDeleting: effect == .delete)
+    if !held.isEmpty { held.remove(key) }
+    var row = Fate.Row(
+      isRetry: arrival.isRetry, isEndOfList: isEndOfList, isAside: arrival.isAside,
+      known: plan.known, knowsAll: knowsAll)
+    if effect == .delete && !isEndOfList {
+      row.concernsOthers = try plan.concernsOthers(key.record)
+    }
+    switch Fate.write(effect, row) {
+    case .nothing: break
+    case .hold: return false
+    case .delete: try delete(change, plan, hasOwnWrites: !pending.isEmpty)
+    case .restore(let columns):
+      let aside = aside
+      try writeValues(of: key, plan, isAside: true) {
+        if let aside { try aside.restore(key, changing: columns) }
+      }
+    case .change(let columns):
+      try writeValues(of: key, plan, isAside: arrival.isAside) {
+        try plan.change(key.record, columns)
+      }
+    case .upsert(let columns, let isWhole, let kept):
+      try writeValues(of: key, plan, isAside: arrival.isAside) {
+        try plan.upsert(key.record, columns, isWhole: isWhole, kept: kept)
+      }
+    }
+    return true
+  }
+
+  private mutating func delete(_ change: Change, _ plan: ApplyPlan, hasOwnWrites: Bool) throws {
+    let key = change.key
+    let forgotten = try forgotten(change, plan)
+    try file.storeFormerRow(change, plan.table, hasOwnWrites: hasOwnWrites)
+    // Dependent rows return together with the record.
+    let former = isEndOfList ? try file.referringRow(key) : nil
+    let isAlone = try !takingAlong(change) {
+      try plan.deleteChildren(key.record)
+      try plan.delete(key.record)
+    }
+    if !isAlone, let former, let stamp = change.state.deleted?.stamp {
+      try file.storeFormerRow(former, of: key, deletedBy: stamp)
+    }
+    if let forgotten { try file.storeLost(forgotten, of: key, true) }
+    // Rows deleted with the record by a foreign key are recorded as deleted, and this shields
+    // them.
+    if !facts.hasPending { facts.hasPending = try !file.queue.isEmpty() }
+  }
+
+  /// Returns the values of a row changed by this device and absent on the server: another device
+  /// deleted it, and the server has removed the tombstone since.
+  private func forgotten(_ change: Change, _ plan: ApplyPlan) throws -> [Column]? {
+    guard change.state.deleted?.stamp.time == .zero, facts.unrecorded[change.key.table] == nil,
+      try file.refreshes.isOverruled(change.key)
+    else { return nil }
+    return try file.row(change.key, plan.table)?.filter { $0.value != .null }
+  }
+
+  /// Writes values to a record's row, and records the values that rows of other tables follow.
+  private mutating func writeValues(
+    of key: RecordKey, _ plan: ApplyPlan, isAside: Bool, _ write: () throws -> Void
+  ) throws {
+    let before = try plan.followers.map { follower in
+      isAside
+        ? try aside?.values(of: key, follower.to)
+        : try plan.table.values(of: key.record, follower.to, on: connection)
+    }
+    try written?.add(key, isNew: !isAside && !plan.exists(key.record))
+    try write()
+    for (follower, old) in zip(plan.followers, before) {
+      let new = try plan.table.values(of: key.record, follower.to, on: connection)
+      guard let old, let new, old != new, !old.contains(.null) else { continue }
+      findings.moves.append(KeyMove(parent: plan.table, follower: follower, old: old, new: new))
+    }
+    if plan.goesWithParents { seen?.add(key) }
+  }
+
+  /// Opens changes waiting for a record. A record that never existed is deleted at time 0 (SPEC.md
+  /// §15).
+  private func recordArrival(of change: Change) throws {
+    guard facts.hasWaiting, change.state.isAlive || change.state.deleted?.stamp.time != .zero
+    else { return }
+    try file.kept.open(waitingFor: change.key)
+  }
+
+  /// Records the change of a row for interceptors, if there are any.
+  private mutating func recordPulled(
+    _ key: RecordKey, _ table: TableSchema, from before: PulledActions.Row?
+  ) throws {
+    guard findings.pulled != nil else { return }
+    let after = try table.localRow(key.record, on: connection)
+    findings.pulled?.add(key, from: before, to: after, keyCount: table.keys.count)
+  }
+
+  /// Deletes a record together with a deleted parent.
+  mutating func deleteOrphan(_ change: Change) throws {
+    guard let plan = try plans.plan(for: change.key.table) else { return }
+    _ = try takingAlong(change) { [file] in try Orphans(file).delete(change, plan) }
+    writtenTables.add(plan.table.name)
+    facts.hasPending = true
+    findings.applied += 1
+    refused.remove(change.key)
   }
 }

@@ -61,3 +61,66 @@ struct DeferredRecords {
     return (text, isAlive ? .unseen : .rows)
   }
 }
+
+/// Rows without a parent after a pass (SPEC.md §28).
+extension DeferredRecords {
+  /// A row without a parent, with the facts that decide about it.
+  struct Violation {
+    let row: DanglingRow
+    /// True if the list deletes the parent.
+    var isParentDeleted = false
+    /// The record that the row refers to, if it exists before the list; only for a row that keeps
+    /// its parent.
+    var target: RecordKey?
+    /// True if this device can restore the parent.
+    var canRecall = false
+  }
+
+  /// Decides about rows without a parent: the parent stays or returns, or the row goes with it,
+  /// loses the reference, or is deferred.
+  ///
+  /// - Parameter recalled: records inserted again by the pass.
+  /// - Returns: The rows to defer; none if parents stay or return in the next pass.
+  mutating func decide(
+    _ violations: [Violation], recalled inserted: Set<RecordKey> = []
+  ) -> [DanglingRow] {
+    // A restored record must not lack a parent itself.
+    if violations.contains(where: { inserted.contains($0.row.child) }) {
+      (recalled, isRecallOff) = ([], true)
+      return []
+    }
+    if restoreParents(of: violations) { return [] }
+    return violations.filter { !goesOrIsReleased($0) }.map(\.row)
+  }
+
+  /// Records the parents that stay or return. Returns true if there are any new ones.
+  private mutating func restoreParents(of violations: [Violation]) -> Bool {
+    var isAny = false
+    for facts in violations where facts.row.isTracked && facts.row.link.keepsParent {
+      if let target = facts.target {
+        if held.insert(target).inserted { isAny = true }
+        continue
+      }
+      guard !isRecallOff, let parent = facts.row.parent else { continue }
+      parents[facts.row.child] = parent
+      guard facts.canRecall else { continue }
+      if facts.row.link.rule == .ask { asked.insert(parent) }
+      if recalled.insert(parent).inserted { isAny = true }
+    }
+    return isAny
+  }
+
+  /// Records a row that goes with the parent, or loses the reference. Returns false for a row to
+  /// defer.
+  private mutating func goesOrIsReleased(_ facts: Violation) -> Bool {
+    let row = facts.row
+    guard let parent = row.parent else { return false }
+    guard facts.isParentDeleted else {
+      parents[row.child] = parent
+      return false
+    }
+    if row.link.rule == .childGoes { return orphans.insert(row.child).inserted }
+    guard row.link.rule == nil else { return false }
+    return released.updateValue(row.link, forKey: row.child) == nil
+  }
+}

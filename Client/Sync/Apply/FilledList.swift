@@ -89,17 +89,6 @@ final class FilledList {
 /// A list with rows that cannot be filled in beside their tables; it is applied at once.
 struct CannotFill: Error {}
 
-extension ApplyPass {
-  /// Begins after the exchange of filled tables.
-  mutating func begin(after filled: FilledList) {
-    applied = filled.applied
-    newestTime = max(newestTime, filled.newestTime)
-    spellings = filled.spellings
-    writtenTables.formUnion(filled.tables)
-    seen?.add(allOf: filled.tables)
-  }
-}
-
 extension RecordState {
   /// The newest time in the state that may move a clock.
   var newestTime: HybridTimestamp {

@@ -3,63 +3,67 @@ import FerrySQLite
 
 /// A first list that is filled in beside its tables, so that others can write meanwhile (SPEC.md
 /// §38). Readers see all of it with the exchange, or nothing.
-extension ReplicaFile {
-  var shadows: ShadowTables { ShadowTables(connection: connection) }
+package struct FirstListFiller {
+  private let file: ReplicaFile
 
-  private var firstLists: FirstListOptions { (spaces.first ?? self).firstListOptions }
+  init(_ file: ReplicaFile) { self.file = file }
+
+  private var connection: SQLiteConnection { file.connection }
+  var shadows: ShadowTables { ShadowTables(connection: connection) }
+  private var options: FirstListOptions { (file.spaces.first ?? file).firstListOptions }
 
   /// Begins to fill copies of the empty tables of a list. Returns whether slices follow; otherwise the list
   /// has to be applied at once.
-  package func beginFilling(last body: [UInt8], _ head: PageHead) throws -> Bool {
-    filling = nil
-    let changes = try stagedPages.changeCount() + head.count
+  package func begin(last body: [UInt8], _ head: PageHead) throws -> Bool {
+    file.filling = nil
+    let changes = try file.stagedPages.changeCount() + head.count
     // A process may have been killed.
-    if changes > 0 { try endFilling() }
-    guard changes >= firstLists.changesMin,
-      FirstList.isFillable(try stateBefore(changes), changesMin: firstLists.changesMin)
+    if changes > 0 { try end() }
+    guard changes >= options.changesMin,
+      FirstList.isFillable(try stateBefore(changes), changesMin: options.changesMin)
     else { return false }
     return try givingUp {
       guard let filled = try makeCopies() else { return false }
-      filling = ListFilling(filled, StagedPageCursor(stagedPages, last: body))
+      file.filling = ListFilling(filled, StagedPageCursor(file.stagedPages, last: body))
       return true
     }
   }
 
-  /// Fills the next slice, or checks some of its rows. Returns false at the end: ``apply(last:_:progress:)``
+  /// Fills the next slice, or checks some of its rows. Returns false at the end: ``PulledList``
   /// makes the list visible.
   ///
   /// - Parameter progress: gets the number of changes tried so far.
   package func fillSlice(_ progress: (Int) -> Void = { _ in }) throws -> Bool {
-    guard let filling, !filling.isComplete else { return false }
+    guard let filling = file.filling, !filling.isComplete else { return false }
     return try givingUp {
-      let slice = try filling.next(firstLists.sliceChanges)
+      let slice = try filling.next(options.sliceChanges)
       if slice.isEmpty { return try check(filling) }
       // A row may come before its parent, in another transaction.
       try withoutForeignKeys {
         try connection.transaction { for change in slice { try filling.filled.add(change) } }
       }
-      attempts += slice.count
+      file.attempts += slice.count
       progress(filling.tried)
       return true
     }
   }
 
   /// Drops the copies of a list, also those of a process that was killed.
-  package func endFilling() throws {
-    filling = nil
+  package func end() throws {
+    file.filling = nil
     if try shadows.isAny() { try dropShadows() }
   }
 
   /// Returns a list that was filled in completely.
   func dequeueFilled() -> FilledList? {
-    defer { filling = nil }
-    guard let filling, filling.isComplete else { return nil }
+    defer { file.filling = nil }
+    guard let filling = file.filling, filling.isComplete else { return nil }
     return filling.filled
   }
 
   private func check(_ filling: ListFilling) throws -> Bool {
     var check = try filling.check ?? copyCheck(of: filling.filled)
-    filling.isComplete = try !check.next(firstLists.checkedRows)
+    filling.isComplete = try !check.next(options.checkedRows)
     filling.check = check
     return !filling.isComplete
   }
@@ -68,7 +72,7 @@ extension ReplicaFile {
     try CopyCheck(
       filled.pairs.map { pair in
         let copy = TableSchema(name: pair.copy, keys: [], columns: [])
-        return (pair.copy, try parentLinks(of: copy))
+        return (pair.copy, try file.parentLinks(of: copy))
       }, on: connection)
   }
 
@@ -77,7 +81,7 @@ extension ReplicaFile {
     do {
       return try step()
     } catch let error where error is CannotFill || (error as? SQLiteError)?.concernsRow == true {
-      try endFilling()
+      try end()
       return false
     } catch {
       dropUnlessBusy(error)
@@ -88,7 +92,7 @@ extension ReplicaFile {
   /// Drops the copies after an error: they would have the room that the user makes. If the file is locked, the
   /// next list does so.
   private func dropUnlessBusy(_ error: any Error) {
-    if (error as? SQLiteError)?.isBusy == true { filling = nil } else { try? endFilling() }
+    if (error as? SQLiteError)?.isBusy == true { file.filling = nil } else { try? end() }
   }
 
   /// Drops the copies after a failed exchange.
@@ -104,16 +108,16 @@ extension ReplicaFile {
       dropUnlessBusy(error)
       throw error
     }
-    try endFilling()
+    try end()
   }
 
   /// Removes the copies of tables.
   func dropShadows() throws {
     try withoutForeignKeys {
       try connection.transaction {
-        try refreshTriggersOfNewSchema()
+        try file.refreshTriggersOfNewSchema()
         try shadows.drop()
-        try markChecked()
+        try file.markChecked()
       }
     }
   }
@@ -124,15 +128,15 @@ extension ReplicaFile {
   /// - Throws: ``FirstListOutdated`` if the tables have changed in another way.
   func exchange(_ filled: FilledList) throws {
     let facts = try tableFacts()
-    guard try kept.isEmpty(), spaces.pullInterceptors.isEmpty,
+    guard try file.kept.isEmpty(), file.spaces.pullInterceptors.isEmpty,
       filled.pairs.allSatisfy({ facts[$0.local.folded]?.isExchangeable ?? false })
     else { throw FirstListOutdated() }
     let hasOwnRows = try addOwnRows(to: filled)
     // With rows, the drop of a copy would check foreign keys. It comes after the transaction then.
     try shadows.exchange(filled.pairs, dropsCopies: !hasOwnRows)
-    for name in filled.tables { try storeTriggerMark(of: schema(of: name)) }
-    applyPlans = [:]
-    try markChecked()
+    for name in filled.tables { try file.storeTriggerMark(of: file.schema(of: name)) }
+    file.plans.removeAll()
+    try file.markChecked()
   }
 
   /// Adds the rows to the copies that this device has written into their tables since. Returns whether there
@@ -143,7 +147,7 @@ extension ReplicaFile {
     var left = FirstList.leftMax
     var hasRows = false
     for (name, plan) in filled.plans.sorted(by: { $0.key < $1.key }) {
-      let table = try schema(of: name)
+      let table = try file.schema(of: name)
       let (own, copy) = (quoted(table.local), quoted(plan.table.local))
       let operations = try connection.rows(
         "SELECT DISTINCT record, kind FROM ferry_operations WHERE seq > ? AND tbl = ? LIMIT ?",
@@ -173,19 +177,19 @@ extension ReplicaFile {
   // MARK: Filling
 
   private func stateBefore(_ changes: Int) throws -> FirstList.Replica {
-    let state = try syncState()
+    let state = try file.syncState()
     return FirstList.Replica(
       changes: changes,
       hasCursor: state.applied != 0 || state.replacement != nil,
-      hasInterceptors: !spaces.pullInterceptors.isEmpty,
-      hasWaiting: try !kept.isEmpty() || conflicts.hasOpenQuestions() || tracked.hasReturning()
-        || !tracked.fills().isEmpty,
-      isInMemory: path == SQLiteConnection.memory)
+      hasInterceptors: !file.spaces.pullInterceptors.isEmpty,
+      hasWaiting: try !file.kept.isEmpty() || file.conflicts.hasOpenQuestions()
+        || file.tracked.hasReturning() || !file.tracked.fills().isEmpty,
+      isInMemory: file.path == SQLiteConnection.memory)
   }
 
   private func makeCopies() throws -> FilledList? {
     try connection.transaction {
-      try refreshTriggersOfNewSchema()
+      try file.refreshTriggersOfNewSchema()
       let chosen = FirstList.tables(try tableFacts())
       guard !chosen.isEmpty else { return nil }
       try shadows.checkExchange()
@@ -194,27 +198,27 @@ extension ReplicaFile {
       for pair in pairs {
         _ = try connection.prepare("PRAGMA main.foreign_key_check(\(quoted(pair.copy)))")
       }
-      try markChecked()
+      try file.markChecked()
       var plans: [Name: ApplyPlan] = [:]
-      for name in try tracked.names() {
-        guard let table = try? schema(of: name), table.name == name,
+      for name in try file.tracked.names() {
+        guard let table = try? file.schema(of: name), table.name == name,
           let pair = pairs.first(where: { $0.local.folded == table.local.folded }),
-          let plan = try plan(for: name)
+          let plan = try file.plan(for: name)
         else { continue }
         plans[name] = plan.writing(to: pair.copy)
       }
       return FilledList(
-        pairs, plans, newestOrder: try queue.newestOrder(), on: connection)
+        pairs, plans, newestOrder: try file.queue.newestOrder(), on: connection)
     }
   }
 
   /// Returns the states of the tracked tables, by their folded names here.
   private func tableFacts() throws -> [Name: FirstList.Table] {
-    let uploads = try tracked.uploads()
-    let unrecorded = Set(try unrecordedTables().map(\.table))
+    let uploads = try file.tracked.uploads()
+    let unrecorded = Set(try file.unrecordedTables().map(\.table))
     var facts: [Name: FirstList.Table] = [:]
-    for name in try tracked.names() {
-      guard let table = try? schema(of: name), table.name == name else { continue }
+    for name in try file.tracked.names() {
+      guard let table = try? file.schema(of: name), table.name == name else { continue }
       let definitions = try connection.rows(
         """
         SELECT sql FROM sqlite_schema

@@ -2,38 +2,46 @@ import FerryProtocol
 import FerrySQLite
 
 /// Changes waiting for the local schema, outside of a pull.
-extension ReplicaFile {
+struct KeptRetry {
+  private let file: ReplicaFile
+  private var connection: SQLiteConnection { file.connection }
+
+  init(_ file: ReplicaFile) { self.file = file }
+
   /// Applies kept changes, if the schema may accept them now. Rows may refer to later ones. Changes
   /// of rows without a parent stay deferred. Otherwise the commit fails, and with it each start of
   /// the program.
-  func applyKept(_ choices: [KeptChoice]) throws {
-    guard try choices.contains(where: { try kept.next($0, after: .start) != nil }) else { return }
+  func apply(_ choices: [KeptChoice]) throws {
+    guard try choices.contains(where: { try file.kept.next($0, after: .start) != nil })
+    else { return }
+    let capture = file.capture
     let (before, wished) = (capture.mode, capture.wished)
-    capture.wished = wishedNumbers()
+    capture.wished = file.wishedNumbers()
     capture.mode = .applying
     defer { (capture.mode, capture.wished) = (before, wished) }
-    let found = try connection.deferringForeignKeys { try applyKeptInAnyOrder(choices) }
+    let found = try connection.deferringForeignKeys { try applyInAnyOrder(choices) }
     capture.mode = before
-    try adopt(found)
+    try file.adopt(found)
   }
 
   /// Returns the spellings of names in the applied changes.
-  private func applyKeptInAnyOrder(_ choices: [KeptChoice]) throws -> SpellingsFound {
-    let device = try identity().device
-    let known = connection.hasOpenForeignKeys ? Set(try danglingRows().map(\.child)) : []
+  private func applyInAnyOrder(_ choices: [KeptChoice]) throws -> SpellingsFound {
+    let device = try file.identity().device
+    let rows = DanglingRows(file)
+    let known = connection.hasOpenForeignKeys ? Set(try rows.all().map(\.child)) : []
     var deferred = DeferredRecords()
     while true {
       try connection.execute("SAVEPOINT ferry_kept")
-      var pass = try ApplyPass(file: self, device: device, deferred)
+      var pass = try ApplyPass(file: file, device: device, deferred)
       for choice in choices { try pass.retryDeferred(choice) }
-      let dangling = connection.hasOpenForeignKeys ? try danglingRows() : []
+      let dangling = connection.hasOpenForeignKeys ? try rows.all() : []
       let found = dangling.filter { !known.contains($0.child) }
-      let dependants = try found.isEmpty ? nil : self.dependants(of: found, pass)
+      let dependants = try found.isEmpty ? nil : rows.dependants(of: found, written: pass.written)
       if !found.isEmpty { try connection.execute("ROLLBACK TO ferry_kept") }
       // The next pull retries records after a failure in this order of changes.
       if found.isEmpty {
-        try kept.openRows()
-        try intercept(pass.pulled)
+        try file.kept.openRows()
+        try pass.findings.pulled?.intercept(in: file)
       }
       try connection.execute("RELEASE ferry_kept")
       if !found.isEmpty && !deferred.isSearching {
@@ -45,7 +53,7 @@ extension ReplicaFile {
       if let dependants { deferred.leaveOut(Set(found.map(\.child)), dependants) }
       // If other rows lack a parent by these changes, nothing is applied.
       if deferred.reasons.count == count {
-        return found.isEmpty ? pass.spellings : SpellingsFound()
+        return found.isEmpty ? pass.findings.spellings : SpellingsFound()
       }
     }
   }
@@ -55,13 +63,13 @@ extension ReplicaFile {
     _ progress: (@Sendable (SyncProgress) -> Void)?, _ body: () throws -> T
   ) throws -> T {
     guard let progress else { return try body() }
-    let (total, start) = (try kept.count(), attempts)
-    whileRetrying = { [unowned self] in
+    let (total, start) = (try file.kept.count(), file.attempts)
+    file.whileRetrying = { [unowned file] in
       // Rows without a parent are tried again.
-      let done = min(self.attempts - start, total)
+      let done = min(file.attempts - start, total)
       progress(SyncProgress(phase: .applying, completed: done, total: total))
     }
-    defer { whileRetrying = nil }
+    defer { file.whileRetrying = nil }
     return try body()
   }
 }

@@ -29,9 +29,11 @@ struct KeyMove {
   let new: [Value]
 }
 
-extension ReplicaFile {
-  /// Returns the foreign keys of tracked tables that follow values of `parent`.
-  func followers(of parent: TableSchema) throws -> [KeyFollower] {
+extension KeyFollower {
+  /// Reads the foreign keys of tracked tables that follow values of `parent`.
+  static func read(
+    of parent: TableSchema, from connection: SQLiteConnection
+  ) throws -> [KeyFollower] {
     var followers: [(id: Int64, follower: KeyFollower)] = []
     try connection.prepare(
       """
@@ -59,21 +61,33 @@ extension ReplicaFile {
       !follower.to.contains { to in parent.keys.contains { $0.local.folded == to.folded } }
     }
   }
+}
 
+extension TableSchema {
   /// Returns the values of a record's row in these columns; `nil` if there is no row.
-  func values(of key: RecordKey, _ columns: [Name], in table: TableSchema) throws -> [Value]? {
+  func values(
+    of record: Name, _ columns: [Name], on connection: SQLiteConnection
+  ) throws -> [Value]? {
     try connection.first(
-      "SELECT \(columns.map(quoted).joined(separator: ", ")) FROM \(quoted(table.local)) "
-        + "WHERE \(table.has(record: "?1"))", key.record
+      "SELECT \(columns.map(quoted).joined(separator: ", ")) FROM \(quoted(local)) "
+        + "WHERE \(has(record: "?1"))", record
     ) { row in columns.indices.map { row.value(Int32($0)) } }
   }
+}
+
+/// Rows that follow the values changed by a pass.
+struct KeyMoves {
+  let connection: SQLiteConnection
+  let capture: CaptureContext
+  /// Returns the schema of a table of this file.
+  let schema: (_ local: Name) throws -> TableSchema
 
   /// Moves rows from values changed by a pull, if no row has these values any more, to the new
   /// ones. The author of the change has sent the rows known there. Changes of other rows are
   /// recorded.
   ///
   /// - Parameter time: recorded operations are later than it.
-  func update(_ moves: [KeyMove], after time: HybridTimestamp) throws {
+  func apply(_ moves: [KeyMove], after time: HybridTimestamp) throws {
     if moves.isEmpty { return }
     let before = capture.mode
     capture.mode = .recording
@@ -103,7 +117,7 @@ extension ReplicaFile {
     case .cascade: return move.new
     case .setNull: return move.old.map { _ in .null }
     case .setDefault:
-      let child = try schema(local: move.follower.child)
+      let child = try schema(move.follower.child)
       let defaults = try move.follower.from.map { name -> Value in
         let column = child.columns.first { $0.local.folded == name.folded }
         guard let sql = column?.defaultSQL else { return .null }

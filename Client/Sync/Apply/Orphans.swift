@@ -2,19 +2,24 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Rows without their parents (SPEC.md §28).
-extension ReplicaFile {
+/// Rows without their parents (SPEC.md §28): they lose the reference, or go with the parent.
+struct Orphans {
+  private let file: ReplicaFile
+  private var connection: SQLiteConnection { file.connection }
+
+  init(_ file: ReplicaFile) { self.file = file }
+
   // MARK: A child without a parent
 
   /// Sets the foreign keys of records to NULL or to their defaults, as SQLite does when their
   /// parents are deleted. The change is recorded.
   func release(_ rows: [RecordKey: ParentLink], after time: HybridTimestamp) throws {
     if rows.isEmpty { return }
-    capture.observe(time)
+    file.capture.observe(time)
     for (key, link) in rows.sorted(by: {
       ($0.key.table, $0.key.record) < ($1.key.table, $1.key.record)
     }) {
-      let table = try schema(of: key.table)
+      let table = try file.schema(of: key.table)
       let sets = link.from.map { local in
         let column = table.columns.first { $0.local.folded == local.folded }
         let value = link.action == .setDefault ? column?.defaultSQL : nil
@@ -24,7 +29,7 @@ extension ReplicaFile {
         "p.\(quoted($1)) = \(quoted(table.local)).\(quoted($0))"
       }.joined(separator: " AND ")
       do {
-        try recording {
+        try file.capture.recordApart {
           try connection.foreignKeyStatement(
             "UPDATE \(quoted(table.local)) SET \(sets.joined(separator: ", ")) "
               + "WHERE \(table.has(record: "?1")) AND NOT EXISTS "
@@ -40,8 +45,8 @@ extension ReplicaFile {
   // MARK: A child that goes
 
   /// Deletes a record with a deleted parent, here and, by an operation, on the server.
-  func deleteOrphan(_ change: Change, _ plan: ApplyPlan) throws {
-    capture.beginApplying(change.key, isDeleting: true)
+  func delete(_ change: Change, _ plan: ApplyPlan) throws {
+    file.capture.beginApplying(change.key, isDeleting: true)
     try plan.delete(change.key.record)
     let columns = change.state.columns.map { Column($0.name, $0.value) }
     var json = JSONWriter()
@@ -52,10 +57,10 @@ extension ReplicaFile {
       VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?1,
         ?2, 'delete', ?3, 1)
       """, change.key.table, change.key.record, SQLiteText(json.finish()))
-    capture.endCascade()
-    try kept.forget(change.key)
+    file.capture.endCascade()
+    try file.kept.forget(change.key)
     try storeLost(change, columns)
-    try log(
+    try file.log(
       "orphan",
       "\(change.key.table)/\(change.key.record) is deleted by a cascade: its parent record was "
         + "deleted on another device")
@@ -71,21 +76,21 @@ extension ReplicaFile {
   ///   - number: the operations after this number are the deletes.
   ///   - winner: the delete of the parent; `nil` if it is this device's own.
   /// - Returns: True if there are such rows.
-  func storeLostRows(after number: Int64, winner: Stamp?) throws -> Bool {
+  func storeLost(after number: Int64, winner: Stamp?) throws -> Bool {
     let gone = try connection.rows(
       "SELECT seq, id, tbl, record FROM ferry_operations WHERE seq > ?1 AND kind = 'delete' ORDER BY seq",
       number
     ) { ($0.int64(0), $0.uniqueID(1), RecordKey(table: $0.name(2), record: $0.name(3))) }
     if gone.isEmpty { return false }
-    let (schema, device) = (try spaceSchema(), try identity().device)
-    let newest = try newestOperation()?.1
+    let (schema, device) = (try file.spaceSchema(), try file.identity().device)
+    let newest = try file.queue.newest(by: device)?.stamp
     for (order, id, key) in gone {
       guard let id, let winner = winner ?? newest else { continue }
       // Edits would win against such a delete, and the row would have no parent.
       if schema.rules(for: key.table).deletes == .deleteWins {
         try connection.run("UPDATE ferry_operations SET base = 0 WHERE seq = ?", order)
       }
-      if try conflicts.has(anyOf: OperationID(id), on: key) { continue }
+      if try file.conflicts.has(anyOf: OperationID(id), on: key) { continue }
       // The times of confirmed writes are not known here.
       let own = try newestPending(of: key, through: number)?.timestamp
       let loser = Stamp(time: own ?? winner.time, device: device)
@@ -112,26 +117,28 @@ extension ReplicaFile {
       Array($0.textBytes(0))
     }
     guard let data, !data.isEmpty else { return [] }
-    return try decode(data, depth: limits.depth) { (reader) throws(MalformedMessage) in
-      try reader.columns(limits: limits)
+    return try decode(data, depth: file.limits.depth) { (reader) throws(MalformedMessage) in
+      try reader.columns(limits: file.limits)
     }
   }
 
   /// Stores the values of another device's row, deleted because the parent is gone.
-  func storeLost(_ change: Change, _ columns: [Column]) throws {
+  private func storeLost(_ change: Change, _ columns: [Column]) throws {
     let stamps =
       change.state.columns.map(\.stamp) + [change.state.inserted?.stamp].compactMap { $0 }
-    guard let loser = stamps.max(), let (id, winner) = try newestOperation() else { return }
+    guard let loser = stamps.max(),
+      let (id, winner) = try file.queue.newest(by: file.identity().device)
+    else { return }
     try storeLost(change.key, columns, of: id, loser: loser, winner: winner)
   }
 
   private func storeLost(
     _ key: RecordKey, _ columns: [Column], of operation: OperationID, loser: Stamp, winner: Stamp
   ) throws {
-    try store(
+    try file.store(
       Conflict(column: nil, lost: .null, loser: loser, winner: winner), of: operation, on: key)
     for column in columns where column.value != .null {
-      try store(
+      try file.store(
         Conflict(column: column.name, lost: column.value, loser: loser, winner: winner),
         of: operation, on: key)
     }

@@ -42,51 +42,41 @@ struct PulledActions {
   }
 }
 
-extension ApplyPass {
-  /// Records the change of a row for interceptors, if there are any.
-  mutating func recordPulled(
-    _ key: RecordKey, _ table: TableSchema, from before: PulledActions.Row?
-  ) throws {
-    guard pulled != nil else { return }
-    let after = try file.localRow(key.record, table)
-    pulled?.add(key, from: before, to: after, keyCount: table.keys.count)
-  }
-}
-
-extension ReplicaFile {
+extension PulledActions {
   /// Runs the interceptors after pulled changes, in their transaction. Their writes are recorded. An error
   /// of an interceptor is logged; it stops neither the pull nor the next action.
-  func intercept(_ pulled: PulledActions?) throws {
-    guard let pulled else { return }
-    let before = capture.mode
-    capture.mode = .recording
-    defer { capture.mode = before }
-    let database = Database(
-      connection: (spaces.first ?? self).connection, owner: spaces)
+  func intercept(in file: ReplicaFile) throws {
+    let before = file.capture.mode
+    file.capture.mode = .recording
+    defer { file.capture.mode = before }
+    let spaces = file.spaces
+    let database = Database(connection: (spaces.first ?? file).connection, owner: spaces)
     defer { database.end() }
-    try pulled.forEach { key, action, gone in
-      guard let table = try? schema(of: key.table),
-        let columns = try gone ?? localRow(key.record, table)
+    try forEach { key, action, gone in
+      guard let table = try? file.schema(of: key.table),
+        let columns = try gone ?? table.localRow(key.record, on: file.connection)
       else { return }
       do {
         try database.intercept(
           pulled: action, table: table.local, columns, with: spaces.pullInterceptors)
       } catch {
-        guard connection.isInTransaction else { throw error }
-        try log(
+        guard file.connection.isInTransaction else { throw error }
+        try file.log(
           "interceptor",
           "an interceptor of the app failed after the pulled \(action) of \(key.table)/\(key.record), "
             + "which stays: \(error)")
       }
     }
   }
+}
 
+extension TableSchema {
   /// Returns a row with local names and values, those of the key first; `nil` without a row.
-  func localRow(_ record: Name, _ table: TableSchema) throws -> PulledActions.Row? {
-    let names = table.keys.map(\.local) + table.columns.map(\.local)
+  func localRow(_ record: Name, on connection: SQLiteConnection) throws -> PulledActions.Row? {
+    let names = keys.map(\.local) + columns.map(\.local)
     let list = names.map { "t.\(quoted($0))" }.joined(separator: ", ")
     return try connection.first(
-      "SELECT \(list) FROM \(quoted(table.local)) AS t WHERE \(table.has(record: "?1", in: "t"))",
+      "SELECT \(list) FROM \(quoted(local)) AS t WHERE \(has(record: "?1", in: "t"))",
       record
     ) { row in
       names.enumerated().map { Column($1, row.value(Int32($0))) }

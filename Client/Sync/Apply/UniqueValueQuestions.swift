@@ -4,19 +4,25 @@ import FerryStoredValues
 
 /// Records waiting because another row here has their unique values: questions for the user
 /// (SPEC.md §23).
-extension ReplicaFile {
+struct UniqueValueQuestions {
+  private let file: ReplicaFile
+  private var connection: SQLiteConnection { file.connection }
+
+  init(_ file: ReplicaFile) { self.file = file }
+
   /// The most records with a question from one pull.
   private static let askedPerPull = 200
 
   /// Asks about records waiting for unique values, and ends the questions about records no longer
   /// waiting.
-  func askAboutUniqueValues() throws {
-    for question in try conflicts.openQuestions(own: ownNames()) where question.holder != nil {
-      let isWaiting = try kept.change(of: question.key)?.isRefused ?? false
-      if !isWaiting { try conflicts.resolve(question, now: wallClock()) }
+  func ask() throws {
+    for question in try file.conflicts.openQuestions(own: file.ownNames())
+    where question.holder != nil {
+      let isWaiting = try file.kept.change(of: question.key)?.isRefused ?? false
+      if !isWaiting { try file.conflicts.resolve(question, now: file.wallClock()) }
     }
-    for key in try kept.waitingForRows(limit: Self.askedPerPull) {
-      guard let change = try kept.change(of: key)?.change,
+    for key in try file.kept.waitingForRows(limit: Self.askedPerPull) {
+      guard let change = try file.kept.change(of: key)?.change,
         let found = try holder(ofValuesIn: change)
       else { continue }
       try ask(about: found.column, of: change.key, found.holder)
@@ -25,21 +31,21 @@ extension ReplicaFile {
 
   private func ask(about column: ColumnState, of key: RecordKey, _ holder: Name) throws {
     // No operation has decided, and no write has won.
-    let nobody = Stamp(time: .zero, device: try identity().device)
+    let nobody = Stamp(time: .zero, device: try file.identity().device)
     let conflict = Conflict(
       column: column.name, lost: column.value, loser: column.stamp, winner: nobody,
       isQuestion: true)
-    try conflicts.store(
-      conflict, of: OperationID(UniqueID(high: 0, low: 0)), on: key, at: nil, now: wallClock(),
+    try file.conflicts.store(
+      conflict, of: OperationID(UniqueID(high: 0, low: 0)), on: key, at: nil, now: file.wallClock(),
       holder: holder)
-    try deviceNames.expectNames(of: conflict)
+    try file.deviceNames.expectNames(of: conflict)
   }
 
   /// Returns the record of the row with the unique values of a change, and one of the columns
   /// written by the change.
   private func holder(ofValuesIn change: Change) throws -> (column: ColumnState, holder: Name)? {
-    let table = try schema(of: change.key.table)
-    let present = try row(change.key, table) ?? []
+    let table = try file.schema(of: change.key.table)
+    let present = try file.row(change.key, table) ?? []
     for key in try UniqueKeys.read(of: table, from: connection).keys {
       let written = change.state.columns.first { column in
         key.contains { $0.column.name == column.name }
@@ -70,11 +76,11 @@ extension ReplicaFile {
   ///
   /// - Throws: ``SQLiteError`` if rows have these values, too.
   func adopt(_ columns: [Column], by key: RecordKey) throws -> Bool {
-    let waiting = try kept.change(of: key)
+    let waiting = try file.kept.change(of: key)
     guard let waiting, waiting.change.state.deleted == nil || waiting.change.state.isAlive else {
       return false
     }
-    let table = try schema(of: key.table)
+    let table = try file.schema(of: key.table)
     let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
     var change = waiting.change
     let unknown = change.state.columns.filter { !plan.known.contains($0.name) }
@@ -82,15 +88,15 @@ extension ReplicaFile {
     let states =
       change.state.columns.filter { plan.known.contains($0.name) && !names.contains($0.name) }
       + plan.unstamped(columns)
-    capture.beginApplying(key, isDeleting: false)
-    capture.mode = .applying
-    defer { capture.mode = .recording }
+    file.capture.beginApplying(key, isDeleting: false)
+    file.capture.mode = .applying
+    defer { file.capture.mode = .recording }
     try plan.upsert(key.record, states, isWhole: change.state.inserted != nil, kept: [])
-    try recordUpdate(of: key, columns, former: [])
-    try kept.forget(key)
+    try file.recordUpdate(of: key, columns, former: [])
+    try file.kept.forget(key)
     if unknown.isEmpty { return true }
     (change.state.columns, change.state.inserted) = (unknown, nil)
-    try kept.store(change, reason: nil)
+    try file.kept.store(change, reason: nil)
     return true
   }
 }

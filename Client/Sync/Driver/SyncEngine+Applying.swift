@@ -13,7 +13,7 @@ extension SyncEngine {
       progress(SyncProgress(phase: .applying, completed: min(applied, total), total: total))
     }
     let atOnce = try await thread.runUntilCancelled { file -> AppliedPull? in
-      if try file.beginFilling(last: body, head) { return nil }
+      if try file.firstList.begin(last: body, head) { return nil }
       return try file.apply(last: body, head, progress: report)
     }
     if let atOnce { return atOnce }
@@ -24,7 +24,7 @@ extension SyncEngine {
       return try await thread.runUntilCancelled { try $0.apply(last: body, head, progress: report) }
     } catch {
       // The copies would keep their room. If this fails, the next sync drops them.
-      if !ReplicaError(error).isBusy { try? await thread.run { try $0.endFilling() } }
+      if !ReplicaError(error).isBusy { try? await thread.run { try $0.firstList.end() } }
       throw error
     }
   }
@@ -33,7 +33,7 @@ extension SyncEngine {
   private func fillSlice(_ report: @escaping @Sendable (Int) -> Void) async throws -> Duration? {
     let taken = try await thread.runUntilCancelled { file -> Duration? in
       let start = ContinuousClock.now
-      return try file.fillSlice(report) ? ContinuousClock.now - start : nil
+      return try file.firstList.fillSlice(report) ? ContinuousClock.now - start : nil
     }
     return taken.map(surroundings.firstLists.pause)
   }

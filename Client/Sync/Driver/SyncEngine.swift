@@ -220,7 +220,7 @@ package struct SyncEngine: Sendable {
         try await createSpace(api, otherwise: problem)
       } catch let error as MalformedMessage {
         // The staged pages may be as broken as the last one.
-        try await thread.run { try $0.discardStaged() }
+        try await thread.run { try $0.incoming.discard() }
         throw error
       }
     }
@@ -254,13 +254,13 @@ package struct SyncEngine: Sendable {
       if keys.isEmpty { return }
       do {
         let body = try await retrying { try await api.records(keys) }
-        try await thread.run { try $0.stage(body, ofRecords: keys) }
+        try await thread.run { try $0.incoming.stage(body, ofRecords: keys) }
         group.accept()
       } catch ReplicaError.refused(let problem) where problem.code.isAboutRecords {
         let rejection = group.reject(sent: keys.count)
         if rejection == .smaller { continue }
         let alone = rejection == .alone ? keys : []
-        try await thread.run { try $0.leaveOut(alone, problem) }
+        try await thread.run { try $0.incoming.leaveOut(alone, problem) }
       }
     }
   }
@@ -286,7 +286,7 @@ package struct SyncEngine: Sendable {
             total: max(received, Int(clamping: head.head - start.applied))))
         if let fault = list.add(head) {
           // The staged pages may be as broken as this one.
-          try await thread.run { try $0.discardStaged() }
+          try await thread.run { try $0.incoming.discard() }
           throw ReplicaError.unexpectedAnswer(status: 200, fault)
         }
         guard head.more else {
@@ -302,7 +302,7 @@ package struct SyncEngine: Sendable {
         }
         // The next page travels while this one is staged.
         group.addTask { try await page(api, head.cursor, names) }
-        try await thread.run { try $0.stage(body, head, changes: head.count) }
+        try await thread.run { try $0.incoming.stage(body, head, changes: head.count) }
       }
       return AppliedPull()
     }

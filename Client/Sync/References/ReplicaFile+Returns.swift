@@ -17,7 +17,7 @@ extension ReplicaFile {
     guard let table = try? schema(of: key.table), let columns = try row(key, table) else {
       return nil
     }
-    let links = try knownParentRules().parents(of: table.local)
+    let links = try plans.parentRules(in: self).parents(of: table.local)
     return ReferringRow(columns: columns, parents: try parents(of: key.record, by: links))
   }
 

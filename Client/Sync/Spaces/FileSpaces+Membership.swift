@@ -83,7 +83,7 @@ extension FileSpaces {
     }
     let place = file.place
     // Rows of copies may refer to others, so that their tables could not be dropped with the ledger.
-    try file.endFilling()
+    try file.firstList.end()
     try first.connection.transaction {
       try beginChanges()
       let unsent = try file.unsentCount()

@@ -150,7 +150,7 @@ final class FileSpaces {
           }
           guard !waiting.isEmpty else { return }
           try other.kept.openUnseen()
-          try other.applyKept([.open])
+          try KeptRetry(other).apply([.open])
         }
       } catch {
         continue

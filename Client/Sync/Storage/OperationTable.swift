@@ -31,6 +31,17 @@ struct OperationTable {
         WHERE state <> 'acknowledged'), 9223372036854775807)), 0)
     """
 
+  /// Returns the newest operation of the file with its stamp; `nil` without operations.
+  ///
+  /// - Parameter device: this device.
+  func newest(by device: DeviceID) throws -> (id: OperationID, stamp: Stamp)? {
+    let id = try connection.first("SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1") {
+      $0.uniqueID(0)
+    }
+    guard let id = id ?? nil else { return nil }
+    return (OperationID(id), Stamp(time: id.timestamp, device: device))
+  }
+
   /// Returns the place of the newest operation ever recorded.
   func newestOrder() throws -> Int64 {
     try connection.first("SELECT \(OperationRecorder.newestOrder)") { $0.int64(0) } ?? 0

@@ -134,7 +134,7 @@ extension ReplicaFile {
       try write(columns, to: kept.key)
     case .adopt(let columns):
       try checkKnown(columns, try plainPlan(for: kept.key.table))
-      guard try adopt(columns, by: kept.key) else {
+      guard try UniqueValueQuestions(self).adopt(columns, by: kept.key) else {
         throw ReplicaError.cannotAnswer(
           "\(kept.key.table) \(kept.key.record) does not wait any more",
           advice: "look at the conflicts again")

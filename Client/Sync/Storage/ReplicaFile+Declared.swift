@@ -57,7 +57,7 @@ extension ReplicaFile {
   private func applyRowsOfLaterTables() throws {
     try connection.transaction {
       try kept.openAll()
-      try applyKept([.open])
+      try KeptRetry(self).apply([.open])
     }
   }
 

@@ -49,7 +49,7 @@ extension ReplicaFile {
     guard
       try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", MissionRecord.table)
     else { return }
-    try connection.transaction { try applyKept([.unknown(in: MissionRecord.table)]) }
+    try connection.transaction { try KeptRetry(self).apply([.unknown(in: MissionRecord.table)]) }
   }
 
   /// Removes missions not named by a complete pull. They were retracted, or lost with the server's

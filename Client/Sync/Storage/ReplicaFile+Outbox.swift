@@ -26,7 +26,7 @@ extension ReplicaFile: OutboxLedger {
     let result = try decide(&outbox)
     try packets.save(outbox.packets, before: before.packets)
     if outbox.state != before.state { try save(outbox.state) }
-    if outbox.isPulledAgain { try dropStaged() }
+    if outbox.isPulledAgain { try incoming.removeAll() }
     return result
   }
 

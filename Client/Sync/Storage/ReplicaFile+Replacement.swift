@@ -56,7 +56,7 @@ extension ReplicaFile {
         UPDATE ferry_untracked SET since = 0
         """)
       try packets.forgetPlaces()
-      try dropStaged()
+      try incoming.removeAll()
       try log("replaced", "\(problem.detail); pulling everything again")
     }
   }

@@ -22,7 +22,7 @@ extension ReplicaFile {
     if found.isEmpty { return }
     for (table, columns) in found.shared {
       try spellings.share(table, columns)
-      applyPlans = [:]
+      plans.removeAll()
     }
     var renamed = Set<Name>()
     for table in found.unknown.keys.sorted() {
@@ -42,7 +42,7 @@ extension ReplicaFile {
       try installTriggers(for: schema, isGuarded: isGuarded)
     }
     try refreshTriggers()
-    try applyKept(renamed.sorted().map { .ofTable($0) })
+    try KeptRetry(self).apply(renamed.sorted().map { .ofTable($0) })
   }
 
   /// Changes a tracked table's name to the other spelling in the space. Returns `nil` if there is

@@ -224,13 +224,7 @@ extension ReplicaFile {
     var state = try syncState()
     state.goBack(to: place)
     try save(state)
-    try dropStaged()
-  }
-
-  /// Removes staged pages. Single records among them are fetched again.
-  func dropStaged() throws {
-    try stagedPages.removeAll()
-    try refreshes.fetchAgain()
+    try incoming.removeAll()
   }
 
   /// Stores the result and time of a sync, and the offset of the server's clock.

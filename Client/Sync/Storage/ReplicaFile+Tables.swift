@@ -43,7 +43,7 @@ extension ReplicaFile {
       }
       for table in tables { try storeOverwritten(in: table) }
       // Each pull tries changes rejected by the schema.
-      try applyKept(tables.map { .unknown(in: $0.name) })
+      try KeptRetry(self).apply(tables.map { .unknown(in: $0.name) })
       try adoptSpelling(of: added)
       try markChecked()
     }

@@ -13,7 +13,7 @@ extension ReplicaFile {
       $0.text(0)
     }
     guard checked == mark.text else { return try refreshTriggers() }
-    applyPlans = [:]
+    plans.removeAll()
     connection.forgetStatements()
     checkedSchema = mark
   }
@@ -27,7 +27,7 @@ extension ReplicaFile {
   /// Updates the triggers after the user changed a tracked table's columns, and applies the changes
   /// kept for columns that exist now.
   func refreshTriggers() throws {
-    applyPlans = [:]
+    plans.removeAll()
     let altered = alteredTables
     alteredTables = []
     let names = try tracked.names()
@@ -66,7 +66,7 @@ extension ReplicaFile {
     }
     for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
     for table in changed { try storeOverwritten(in: table) }
-    try applyKept(changed.map { .unknown(in: $0.name) })
+    try KeptRetry(self).apply(changed.map { .unknown(in: $0.name) })
     try markChecked()
   }
 
@@ -101,7 +101,7 @@ extension ReplicaFile {
 
   func installTriggers(for table: TableSchema, isGuarded: Bool) throws {
     // Plans of other tables know this one's foreign keys.
-    applyPlans = [:]
+    plans.removeAll()
     try dropTriggers(of: table.name)
     let rules = try rules(for: table)
     for statement in CaptureTriggers.statements(

@@ -32,11 +32,7 @@ package final class ReplicaFile {
   /// Runs after deferred changes were tried, now and then.
   var whileRetrying: (() -> Void)?
   /// Prepared plans for the tables that receive changes.
-  var applyPlans: [Name: ApplyPlan] = [:] {
-    didSet { if applyPlans.isEmpty { parentRules = nil } }
-  }
-  /// The rules of all foreign keys, as the plans use them.
-  var parentRules: ParentRules?
+  let plans = ApplyPlans()
   /// The state of the schema known to fit the triggers and plans.
   var checkedSchema: SchemaMark?
   /// Schemas of tables read before.
@@ -139,8 +135,37 @@ package final class ReplicaFile {
 
   deinit { if number == 1 { spaces.close() } }
 
+  // MARK: Pulled changes
+
   /// Changes waiting for the local schema.
   var kept: KeptChanges { KeptChanges(connection: connection, limits: limits) }
+
+  var stagedPages: StagedPages { StagedPages(connection: connection, limits: limits) }
+
+  /// Records to fetch whole with the next pull.
+  var refreshes: RefreshTable { RefreshTable(connection: connection) }
+
+  /// The pull list that is not complete.
+  package var incoming: StagedList {
+    StagedList(connection: connection, limits: limits, wallClock: wallClock)
+  }
+
+  /// The first list that is filled in beside its tables.
+  package var firstList: FirstListFiller { FirstListFiller(self) }
+
+  /// Applies the staged pages and the last one; see ``PulledList/apply(_:)``.
+  ///
+  /// - Parameter progress: gets the number of changes tried so far, after each page.
+  package func apply(
+    last body: [UInt8], _ head: PageHead, progress: (Int) -> Void = { _ in }
+  ) throws -> AppliedPull {
+    try PulledList(file: self, last: body, head: head).apply(progress)
+  }
+
+  /// Returns the plan to apply changes to a table; `nil` if the file does not have it by this name.
+  func plan(for table: Name) throws -> ApplyPlan? { try plans.plan(for: table, in: self) }
+
+  // MARK: Names
 
   /// The number of the space in this file; 1 for the first one.
   var number: Int { connection.namespace.number }

@@ -138,7 +138,7 @@ final class DirectWorld {
 
   private func pull(_ device: DirectDevice) throws {
     while case let keys = try device.file.refreshes.next(), !keys.isEmpty {
-      try device.file.stage(
+      try device.file.incoming.stage(
         try store.records(keys, in: space.id, now: now).get(), ofRecords: keys)
     }
     while true {
@@ -151,7 +151,7 @@ final class DirectWorld {
         if try device.file.apply(last: body, head).isToRepeat { continue }
         return
       }
-      try device.file.stage(body, head, changes: head.count)
+      try device.file.incoming.stage(body, head, changes: head.count)
       if random.chance(1, in: 4) { try observe(device) }
     }
   }

@@ -48,7 +48,9 @@ private struct PulledRows {
     _ = try file.write { try $0.execute(TaskRow.creation()) }
     try file.track([Name(TaskRow.table)])
     let watch = Stopwatch()
-    for (body, head) in pages.dropLast() { try file.stage(body, head, changes: head.count) }
+    for (body, head) in pages.dropLast() {
+      try file.incoming.stage(body, head, changes: head.count)
+    }
     guard let (body, head) = pages.last else { return 0 }
     let applied = try file.apply(last: body, head).applied
     let seconds = watch.seconds

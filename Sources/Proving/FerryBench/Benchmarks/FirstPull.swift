@@ -69,7 +69,7 @@ struct FirstPull {
     while let page = list.next() {
       let watch = Stopwatch()
       if page.head.more {
-        try file.stage(page.body, page.head, changes: page.head.count)
+        try file.incoming.stage(page.body, page.head, changes: page.head.count)
       } else {
         let applied = try apply(page, to: file)
         guard applied == list.total else {
@@ -83,9 +83,9 @@ struct FirstPull {
 
   /// Applies the complete list as a sync does. Returns the number of changes.
   private func apply(_ page: PulledPages.Page, to file: ReplicaFile) throws -> Int {
-    if try file.beginFilling(last: page.body, page.head) {
+    if try file.firstList.begin(last: page.body, page.head) {
       var slice = Stopwatch()
-      while try file.fillSlice() {
+      while try file.firstList.fillSlice() {
         let pause = file.firstListOptions.pause(.seconds(slice.seconds))
         Thread.sleep(forTimeInterval: pause / .seconds(1))
         slice = Stopwatch()
