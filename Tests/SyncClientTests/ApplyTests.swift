@@ -273,14 +273,14 @@ struct ApplyTests {
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])])
     try replica.run("UPDATE tasks SET title = 'mine'")
     let packet = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(packet, first: 9))
+    _ = try replica.file.chain.receive(replica.receipt(packet, first: 9))
     try replica.apply(
       [maker.change(5, "tasks", "a", [Column("title", "older")], inserts: false, at: 1)], head: 5)
     #expect(try replica.rows("SELECT title FROM tasks") == [["mine"]])
     // The page proves that the server lacks the write: it is sent again.
     #expect(try replica.pending.count == 1)
     let again = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(again, first: 9))
+    _ = try replica.file.chain.receive(replica.receipt(again, first: 9))
     try replica.apply(
       [maker.change(9, "tasks", "a", [Column("title", "decided")], inserts: false)], head: 9)
     #expect(try replica.rows("SELECT title FROM tasks") == [["decided"]])

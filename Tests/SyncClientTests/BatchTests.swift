@@ -221,7 +221,7 @@ struct BatchTests {
     let receipt = PacketReceipt(
       tail: try #require(packet.tail), status: .applied, sequences: 4...5,
       outcomes: [Outcome(records: 1)])
-    _ = try replica.file.receive(
+    _ = try replica.file.chain.receive(
       PacketAnswer(receipt: receipt, epoch: maker.epoch, head: 5, serverTime: 0))
     #expect(try replica.file.syncState().applied == 3)
     #expect(try replica.file.queue.count() == 0)

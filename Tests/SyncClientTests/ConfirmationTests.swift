@@ -55,7 +55,7 @@ struct ConfirmationTests {
     try replica.apply([], head: 0)
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
     let named = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(named, first: 1))
+    _ = try replica.file.chain.receive(replica.receipt(named, first: 1))
     try idle(replica, naming: named)
     try replica.run("INSERT INTO tasks(id, title) VALUES ('b', 'two')")
     let dropped = try replica.freeze()[0]
@@ -63,7 +63,7 @@ struct ConfirmationTests {
     let answer = PacketAnswer(
       receipt: lie.receipt(for: dropped, after: applied), epoch: PageMaker().epoch,
       head: lie == .atTheCursor ? applied + 1 : applied, serverTime: 0)
-    _ = try replica.file.receive(answer)
+    _ = try replica.file.chain.receive(answer)
     #expect(try replica.freeze().isEmpty)
     return (replica, named, dropped)
   }
@@ -124,7 +124,7 @@ struct ConfirmationTests {
     arguments: Lie.allCases)
   func newIdentity(lie: Lie) throws {
     let (replica, _, dropped) = try confirmed(by: lie)
-    try replica.file.renewIdentity()
+    try replica.file.chain.renewIdentity()
     // A history hash past the cursor is in the next request: the server rejects this request.
     #expect(try sent(replica) == (lie == .atTheCursor ? [] : dropped.operations.map(\.id)))
   }
@@ -168,7 +168,7 @@ struct ConfirmationTests {
     let packet = try replica.freeze()[0]
     var answer = try replica.receipt(packet, first: 40)
     (answer.receipt.historyHashBefore, answer.receipt.historyHash) = (nil, nil)
-    _ = try replica.file.receive(answer)
+    _ = try replica.file.chain.receive(answer)
     let counted = maker.change(3, "polls", "p", [Column("votes", 9)], inserts: false)
     try replica.apply([counted], head: 3, tail: packet.tail)
     #expect(try replica.rows("SELECT votes FROM polls") == [[9]])

@@ -58,7 +58,7 @@ struct ExpiredCursorTests {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
-    _ = try replica.file.receive(replica.receipt(replica.freeze()[0], first: 1))
+    _ = try replica.file.chain.receive(replica.receipt(replica.freeze()[0], first: 1))
     #expect(try replica.pending.isEmpty)
     try replica.run("UPDATE tasks SET title = 'two' WHERE id = 'a'")
     let update = try replica.pending.map(\.id)

@@ -113,7 +113,7 @@ struct KeptOrderTests {
     let theirs = maker.change(2, "held", "h", [Column("n", 9)], inserts: false)
     #expect(try fixture.apply([theirs]).refused == 1)
     try fixture.run("UPDATE held SET \(column) = 3")
-    _ = try fixture.file.receive(fixture.receipt(fixture.freeze()[0], first: 3))
+    _ = try fixture.file.chain.receive(fixture.receipt(fixture.freeze()[0], first: 3))
     #expect(try fixture.file.syncState().applied == 3)
     let key = RecordKey(table: "held", record: "h")
     #expect(try fixture.file.refreshes.next() == (isFetched ? [key] : []))

@@ -100,7 +100,7 @@ struct KeyCaptureTests {
     let record: Name = "0190ddd1-0000-7000-8000-000000000001"
     try replica.apply([maker.change(1, "album", record, [Column("title", "a")])])
     try replica.run("INSERT INTO album(title) VALUES ('own'); DELETE FROM album WHERE title = 'a'")
-    _ = try replica.file.receive(replica.receipt(replica.freeze()[0], first: 2))
+    _ = try replica.file.chain.receive(replica.receipt(replica.freeze()[0], first: 2))
     try replica.apply([maker.change(4, "album", record, [Column("title", "b")])])
     #expect(try replica.rows("SELECT * FROM album ORDER BY id") == [[1, "b"], [2, "own"]])
     #expect(try replica.file.key(of: record, in: "album") == [1])

@@ -16,7 +16,7 @@ struct KnownHistoryTests {
     try replica.apply([], head: 0)
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
     let packet = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(packet, first: 5))
+    _ = try replica.file.chain.receive(replica.receipt(packet, first: 5))
     #expect(try replica.file.syncState().cursor?.anchor == nil)
     let known = try #require(try replica.file.knownCursor())
     #expect(known.applied == 0 && known.received == 0)
@@ -28,7 +28,7 @@ struct KnownHistoryTests {
     // The server's page shows whether it has the operations under the present name.
     let plain = try replica.file.syncState().cursor
     #expect(try replica.file.knownCursor(ofFormerNames: true) == plain)
-    try replica.file.renewIdentity()
+    try replica.file.chain.renewIdentity()
     #expect(try replica.file.knownCursor(ofFormerNames: true) == known)
     #expect(try replica.file.knownCursor() == known)
     // Changes pulled later are newer.
@@ -43,7 +43,7 @@ struct KnownHistoryTests {
     for place in [5, 9] as [SequenceNumber] {
       try replica.run("INSERT INTO tasks(id, title) VALUES ('\(place)', 'x')")
       let packet = try #require(try replica.freeze().last)
-      _ = try replica.file.receive(replica.receipt(packet, first: place))
+      _ = try replica.file.chain.receive(replica.receipt(packet, first: place))
     }
     let first = try #require(try replica.file.packets.current().first)
     try replica.file.beginReplacement(Problem(.historyLost, "lost"))
@@ -68,7 +68,7 @@ struct KnownHistoryTests {
       tail: OperationID(UniqueID(high: 9, low: 9)))
     #expect(try replica.pending.map(\.base) == [0])
     let again = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(again, first: 2, status: .duplicate))
+    _ = try replica.file.chain.receive(replica.receipt(again, first: 2, status: .duplicate))
     // While it was pulled it was shielded: so it is pulled again, wherever it is.
     #expect(try replica.file.syncState().applied == 0)
   }
@@ -81,7 +81,7 @@ struct KnownHistoryTests {
     let packet = try replica.freeze()[0]
     var outcome = Outcome.applied
     outcome.records = 1
-    _ = try replica.file.receive(replica.receipt(packet, first: 5, outcomes: [outcome]))
+    _ = try replica.file.chain.receive(replica.receipt(packet, first: 5, outcomes: [outcome]))
     #expect(try replica.file.knownCursor()?.anchor == nil)
   }
 

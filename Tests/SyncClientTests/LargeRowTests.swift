@@ -54,7 +54,7 @@ struct LargeRowTests {
         #expect(
           operation.columns.reduce(0) { $0 + $1.value.byteCount } <= limits.operationBytes)
       }
-      _ = try replica.file.receive(replica.receipt(packet, first: head + 1))
+      _ = try replica.file.chain.receive(replica.receipt(packet, first: head + 1))
       head += SequenceNumber(packet.operations.count)
       sent.append(packet)
     }

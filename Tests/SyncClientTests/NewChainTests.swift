@@ -46,7 +46,7 @@ struct NewChainTests {
   func lost() throws {
     let (replica, packets) = try insertedAndEdited()
     for (place, packet) in packets.enumerated() {
-      _ = try replica.file.receive(replica.receipt(packet, first: SequenceNumber(place + 1)))
+      _ = try replica.file.chain.receive(replica.receipt(packet, first: SequenceNumber(place + 1)))
     }
     #expect(try replica.pending.isEmpty)
     try replica.file.beginReplacement(Problem(.epochChanged, "new"))
@@ -59,7 +59,7 @@ struct NewChainTests {
   func displaced() throws {
     let (replica, packets) = try insertedAndEdited()
     for (packet, place) in zip(packets, [5, 7] as [SequenceNumber]) {
-      _ = try replica.file.receive(replica.receipt(packet, first: place))
+      _ = try replica.file.chain.receive(replica.receipt(packet, first: place))
     }
     try replica.apply([], head: 4, tail: OperationID(UniqueID(high: 9, low: 9)))
     try expectAnewAsBefore(replica, packets)
@@ -68,7 +68,7 @@ struct NewChainTests {
   @Test("a restarted chain contains operations that a copy may have sent as they were frozen")
   func copied() throws {
     let (replica, packets) = try insertedAndEdited()
-    try replica.file.renewIdentity()
+    try replica.file.chain.renewIdentity()
     try expectAnewAsBefore(replica, packets)
   }
 
@@ -78,7 +78,7 @@ struct NewChainTests {
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
     try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
     let sent = try replica.freeze()
-    _ = try replica.file.receive(replica.receipt(sent[0], first: 2))
+    _ = try replica.file.chain.receive(replica.receipt(sent[0], first: 2))
     try replica.file.beginReplacement(Problem(.historyLost, "lost"))
     let page = maker.page([], head: 0)
     _ = try replica.file.apply(last: page.body, page.head)
@@ -98,10 +98,10 @@ struct NewChainTests {
     }
     // A copy has sent the first packet.
     _ = try freeze("a")
-    try replica.file.renewIdentity()
+    try replica.file.chain.renewIdentity()
     let copied = try #require(try replica.freeze().first)
-    _ = try replica.file.receive(replica.receipt(copied, first: 1, status: .duplicate))
-    _ = try replica.file.receive(replica.receipt(freeze("b"), first: 5))
+    _ = try replica.file.chain.receive(replica.receipt(copied, first: 1, status: .duplicate))
+    _ = try replica.file.chain.receive(replica.receipt(freeze("b"), first: 5))
     _ = try freeze("c")
     let refused = try #require(try replica.file.packets.open().last)
     try replica.file.reopen(packet: refused.number)
@@ -136,7 +136,9 @@ struct NewChainTests {
       _ = try replica.file.apply(last: again.body, again.head)
       #expect(try replica.pending.map(\.base) == [0, 0])
       #expect(try contents(replica.freeze()) == contents(sent))
-      #expect(try replica.file.markConcurrent(RecordKey(table: "tasks", record: "a")).count == 2)
+      #expect(
+        try replica.file.operations.markConcurrent(RecordKey(table: "tasks", record: "a")).count
+          == 2)
     }
   }
 
@@ -152,7 +154,7 @@ struct NewChainTests {
     _ = try replica.file.apply(last: page.body, page.head)
     let sent = try replica.freeze()
     #expect(sent.map { $0.operations.map(\.kind) } == [[.update, .insert]])
-    _ = try replica.file.receive(replica.receipt(sent[0], first: 2))
+    _ = try replica.file.chain.receive(replica.receipt(sent[0], first: 2))
     // The server is restored from the same backup once more.
     try replica.file.beginReplacement(Problem(.historyLost, "lost"))
     _ = try replica.file.apply(last: page.body, page.head)
@@ -161,7 +163,7 @@ struct NewChainTests {
     #expect(contents([again[0]]) == contents(sent))
     #expect(again.map(\.dependency) == [nil, sent[0].tail])
     for packet in again {
-      #expect(try replica.file.receive(replica.receipt(packet, first: 2)).count == 1)
+      #expect(try replica.file.chain.receive(replica.receipt(packet, first: 2)).count == 1)
     }
     #expect(try replica.file.queue.count() == 0)
   }
@@ -178,7 +180,7 @@ struct NewChainTests {
     let page = maker.page([schema(#"{"done":"counter"}"#)], head: 1)
     _ = try replica.file.apply(last: page.body, page.head)
     #expect(try contents(replica.freeze()) == contents(sent))
-    #expect(try replica.file.spaceSchema().rules(for: "tasks").policy(of: "done") == .counter)
+    #expect(try replica.file.schemas.current().rules(for: "tasks").policy(of: "done") == .counter)
   }
 
   @Test("a packet that differs from its frozen content is never sent")

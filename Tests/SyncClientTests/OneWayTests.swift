@@ -41,7 +41,7 @@ struct OneWayTests {
   func confirm(_ packets: [Packet], _ replica: ReplicaFixture) throws {
     var place = try replica.file.syncState().head + 1
     for packet in packets {
-      _ = try replica.file.receive(replica.receipt(packet, first: place))
+      _ = try replica.file.chain.receive(replica.receipt(packet, first: place))
       place += SequenceNumber(packet.operations.count)
     }
   }

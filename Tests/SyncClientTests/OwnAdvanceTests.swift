@@ -34,7 +34,7 @@ struct OwnAdvanceTests {
     let (replica, packets) = try replica(packets: 10)
     #expect(try replica.file.syncState().anchor == PageMaker.anchor(at: 10))
     for (index, packet) in packets.enumerated() {
-      _ = try replica.file.receive(replica.receipt(packet, first: 11 + Int64(index)))
+      _ = try replica.file.chain.receive(replica.receipt(packet, first: 11 + Int64(index)))
     }
     let state = try replica.file.syncState()
     #expect(state.applied == 20 && state.received == 20)
@@ -53,12 +53,12 @@ struct OwnAdvanceTests {
   func otherHistory() throws {
     let (replica, packets) = try replica(packets: 2)
     let (before, after) = (PageMaker.historyHash(at: 10) ^ 1, PageMaker.historyHash(at: 11) ^ 1)
-    _ = try replica.file.receive(
+    _ = try replica.file.chain.receive(
       answer(packets[0], at: 11, in: replica, before: before, after: after))
     #expect(try replica.file.syncState().cursor?.applied == 10)
     #expect(try replica.file.syncState().anchor == PageMaker.anchor(at: 10))
     // The operations after it there lead no further.
-    _ = try replica.file.receive(
+    _ = try replica.file.chain.receive(
       answer(packets[1], at: 12, in: replica, before: after, after: after ^ 2))
     #expect(try replica.file.syncState().applied == 10)
     #expect(try replica.pending.count == 2, "they shield what the user wrote until they are pulled")
@@ -68,9 +68,9 @@ struct OwnAdvanceTests {
   func noHistoryHash() throws {
     for (before, after) in [(nil, nil), (PageMaker.historyHash(at: 10), nil), (nil, UInt64(5))] {
       let (replica, packets) = try replica(packets: 2)
-      _ = try replica.file.receive(
+      _ = try replica.file.chain.receive(
         answer(packets[0], at: 11, in: replica, before: before, after: after))
-      _ = try replica.file.receive(replica.receipt(packets[1], first: 12))
+      _ = try replica.file.chain.receive(replica.receipt(packets[1], first: 12))
       #expect(try replica.file.syncState().applied == 10)
       try replica.apply([], head: 12)
       #expect(try replica.file.syncState().applied == 12)
@@ -82,7 +82,7 @@ struct OwnAdvanceTests {
   func oldCursor() throws {
     let (replica, packets) = try replica(packets: 1)
     try replica.file.connection.execute("UPDATE ferry_replica SET anchor_history_hash = NULL")
-    _ = try replica.file.receive(replica.receipt(packets[0], first: 11))
+    _ = try replica.file.chain.receive(replica.receipt(packets[0], first: 11))
     #expect(try replica.file.syncState().applied == 10)
   }
 
@@ -91,7 +91,7 @@ struct OwnAdvanceTests {
     let (replica, packets) = try replica(packets: 3)
     try replica.file.goBack(to: 7)
     for (packet, first) in zip(packets, [8, 9, 10] as [SequenceNumber]) {
-      _ = try replica.file.receive(
+      _ = try replica.file.chain.receive(
         answer(packet, at: first, in: replica, before: nil, after: nil))
     }
     let state = try replica.file.syncState()
@@ -105,7 +105,7 @@ struct OwnAdvanceTests {
     try replica.apply([], head: 0)
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
     let packet = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(packet, first: 1))
+    _ = try replica.file.chain.receive(replica.receipt(packet, first: 1))
     #expect(try replica.file.syncState().anchor?.historyHash == PageMaker.historyHash(at: 1))
     #expect(try replica.file.syncState().applied == 1)
   }

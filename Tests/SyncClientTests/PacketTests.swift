@@ -154,7 +154,7 @@ struct PacketTests {
     let packets = try replica.freeze()
     #expect(packets[0].encoded() == before)
     #expect(packets.count == 2)
-    _ = try replica.file.receive(replica.receipt(packets[0], first: 1))
+    _ = try replica.file.chain.receive(replica.receipt(packets[0], first: 1))
     #expect(try replica.pending.map(\.kind).last == .update)
     #expect(try replica.file.queue.count() == 1)
   }
@@ -198,12 +198,12 @@ struct PacketTests {
     }
     let packets = try replica.freeze()
     #expect(packets.count == 3)
-    _ = try replica.file.receive(replica.receipt(packets[1], first: 12))
+    _ = try replica.file.chain.receive(replica.receipt(packets[1], first: 12))
     #expect(try replica.file.syncState().applied == 10)
-    _ = try replica.file.receive(replica.receipt(packets[0], first: 11))
+    _ = try replica.file.chain.receive(replica.receipt(packets[0], first: 11))
     #expect(try replica.file.syncState().applied == 12)
     // Another device's change is between: the rest has to be pulled.
-    _ = try replica.file.receive(replica.receipt(packets[2], first: 14))
+    _ = try replica.file.chain.receive(replica.receipt(packets[2], first: 14))
     #expect(try replica.file.syncState().applied == 12)
     #expect(try replica.file.queue.count() == 0)
     #expect(try replica.pending.map(\.key.record) == ["c"])
@@ -217,7 +217,7 @@ struct PacketTests {
       if isFrozen { _ = try replica.freeze() }
       try replica.apply([PageMaker().change(1, "tasks", "a", [Column("title", "theirs")])])
       let packet = try replica.freeze()[0]
-      _ = try replica.file.receive(replica.receipt(packet, first: 2))
+      _ = try replica.file.chain.receive(replica.receipt(packet, first: 2))
       #expect(try replica.file.syncState().applied == 1)
       #expect(try replica.pending.map(\.kind) == [.insert])
     }
@@ -233,7 +233,7 @@ struct PacketTests {
     let lost = Outcome(
       conflicts: [Conflict(column: "title", lost: "x", loser: stamp, winner: stamp)],
       isOverruled: true)
-    _ = try replica.file.receive(replica.receipt(packet, first: 2, outcomes: [lost]))
+    _ = try replica.file.chain.receive(replica.receipt(packet, first: 2, outcomes: [lost]))
     #expect(try replica.file.syncState().applied == 1)
     let noted = try replica.file.conflicts.newest(10, own: replica.file.ownNames())
     #expect(noted.map(\.conflict.lost) == ["x"])
@@ -245,7 +245,7 @@ struct PacketTests {
     try replica.run("INSERT INTO tasks(id) VALUES ('a'), ('b')")
     let packet = try replica.freeze()[0]
     let outcomes = [Outcome(), Outcome(isOverruled: true)]
-    _ = try replica.file.receive(replica.receipt(packet, first: 1, outcomes: outcomes))
+    _ = try replica.file.chain.receive(replica.receipt(packet, first: 1, outcomes: outcomes))
     #expect(try replica.file.refreshes.next() == [RecordKey(table: "tasks", record: "b")])
   }
 
@@ -255,7 +255,7 @@ struct PacketTests {
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
     let packet = try replica.freeze()[0]
     try replica.file.markUnrecorded("tasks")
-    _ = try replica.file.receive(
+    _ = try replica.file.chain.receive(
       replica.receipt(packet, first: 1, outcomes: [Outcome(isOverruled: true)]))
     #expect(try replica.file.refreshes.isEmpty())
   }
@@ -278,10 +278,10 @@ struct PacketTests {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
     let first = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(first, first: 1))
+    _ = try replica.file.chain.receive(replica.receipt(first, first: 1))
     try replica.run("INSERT INTO tasks(id) VALUES ('b')")
     let second = try replica.freeze()[0]
-    try replica.file.renewIdentity()
+    try replica.file.chain.renewIdentity()
     let again = try replica.freeze()
     #expect(again.map { $0.operations.map(\.id) } == [second.operations.map(\.id)])
     #expect(again[0].device != second.device)
@@ -296,7 +296,7 @@ struct PacketTests {
     try replica.run("DELETE FROM tasks")
     try replica.apply([PageMaker().change(1, "tasks", "a", [Column("title", "theirs")])])
     #expect(try replica.rows("SELECT id FROM tasks").isEmpty)
-    try replica.file.renewIdentity()
+    try replica.file.chain.renewIdentity()
     #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.insert, .delete])
   }
 
@@ -310,7 +310,7 @@ struct PacketTests {
     let later = PageMaker().change(7, "tasks", "a", [Column("title", "theirs")])
     try replica.apply([later], head: 7)
     #expect(try replica.rows("SELECT title FROM tasks") == [["mine"]])
-    _ = try replica.file.receive(replica.receipt(packet, first: 6, status: .duplicate))
+    _ = try replica.file.chain.receive(replica.receipt(packet, first: 6, status: .duplicate))
     #expect(try replica.file.syncState().applied == 5)
     try replica.apply([later], head: 7)
     #expect(try replica.rows("SELECT title FROM tasks") == [["theirs"]])

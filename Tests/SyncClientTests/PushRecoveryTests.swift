@@ -46,10 +46,10 @@ struct PushRecoveryTests {
     }
     // A copy of the file has sent three of them, and then something else.
     let packets = try await replica.thread.run { file in
-      try file.packets.open().map { try file.packet($0) }
+      try file.packets.open().map { try file.operations.packet($0, of: file.identity().device) }
     }
     server.know(packets.prefix(3).flatMap(\.operations).map(\.id))
-    try await replica.thread.run { try $0.renewIdentity() }
+    try await replica.thread.run { try $0.chain.renewIdentity() }
     let device = try await replica.status().device
     let report = try await replica.push()
     #expect(server.forks == 0)

@@ -187,6 +187,8 @@ extension ReplicaFixture {
   /// Freezes and returns the open packets.
   func freeze(limit: Int = 4) throws -> [Packet] {
     try file.freezePackets(limit: limit)
-    return try file.packets.open().map { try file.packet($0) }
+    return try file.packets.open().map {
+      try file.operations.packet($0, of: file.identity().device)
+    }
   }
 }

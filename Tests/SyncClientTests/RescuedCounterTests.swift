@@ -27,7 +27,7 @@ struct RescuedCounterTests {
       [schema, maker.change(2, "polls", "p", [Column("title", "x"), Column("votes", 8)])])
     try replica.run("UPDATE polls SET votes = votes + 4")
     let packet = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(packet, first: 3))
+    _ = try replica.file.chain.receive(replica.receipt(packet, first: 3))
     try replica.apply([], head: 3, tail: packet.tail)
     #expect(try replica.pending.isEmpty)
     return (replica, packet)
@@ -79,7 +79,7 @@ struct RescuedCounterTests {
   func olderThanArchives() throws {
     let (one, _) = try counting()
     let (two, _) = try counting()
-    let later = ReplicaFile.archiveAgeMax + Self.day
+    let later = PacketChain.archiveAgeMax + Self.day
     try loseAll(one, now: later)
     try loseAll(two, now: later)
     let sent = try one.pending
@@ -96,7 +96,7 @@ struct RescuedCounterTests {
   @Test("a server restored from a copy leaves counters to their authors, at any time")
   func copyFoundLate() throws {
     let (replica, _) = try counting()
-    try loseAll(replica, .historyLost, now: ReplicaFile.archiveAgeMax + Self.day)
+    try loseAll(replica, .historyLost, now: PacketChain.archiveAgeMax + Self.day)
     #expect(try replica.pending.last?.columns == [Column("title", "x"), Column("votes", 0)])
   }
 

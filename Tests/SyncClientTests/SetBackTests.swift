@@ -16,10 +16,10 @@ struct SetBackTests {
     try replica.apply([], head: 0)
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
     let first = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(first, first: 1))
+    _ = try replica.file.chain.receive(replica.receipt(first, first: 1))
     try replica.run("INSERT INTO tasks(id, title) VALUES ('b', 'two')")
     let second = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(second, first: 3))
+    _ = try replica.file.chain.receive(replica.receipt(second, first: 3))
     return (replica, [first, second])
   }
 
@@ -72,7 +72,7 @@ struct SetBackTests {
     try replica.apply([], head: 0)
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
     let packet = try replica.freeze()[0]
-    _ = try replica.file.receive(replica.receipt(packet, first: 1))
+    _ = try replica.file.chain.receive(replica.receipt(packet, first: 1))
     #expect(try replica.pending.isEmpty)
     try replica.file.beginReplacement(Problem(code, "lost"))
     let page = maker.page([], head: 0)
@@ -132,9 +132,9 @@ struct SetBackTests {
   func trimmedArchive() throws {
     let (replica, packets) = try confirmed()
     // The second packet is archived now, and the first is too old.
-    replica.clock.now += ReplicaFile.archiveAgeMax + 1
+    replica.clock.now += PacketChain.archiveAgeMax + 1
     try replica.apply(
-      [], head: 3, tail: packets[1].tail, serverTime: ReplicaFile.archiveAgeMax + 1)
+      [], head: 3, tail: packets[1].tail, serverTime: PacketChain.archiveAgeMax + 1)
     #expect(try replica.file.connection.count("SELECT count(*) FROM ferry_archive") == 1)
     let name = try replica.file.identity().device
     try replica.file.beginReplacement(Problem(.historyLost, "lost"))
@@ -218,7 +218,7 @@ extension SetBackTests {
   @Test("operations that a copy of this file has sent, and only those, do not count as lost")
   func knownFromCopy() throws {
     let (replica, packets) = try threePackets()
-    _ = try replica.file.receive(replica.receipt(packets[1], first: 2, status: .duplicate))
+    _ = try replica.file.chain.receive(replica.receipt(packets[1], first: 2, status: .duplicate))
     let name = try replica.file.identity().device
     // The server has no chain of this name: the operations came in the copy's.
     let page = PageMaker().page([], head: 3)
@@ -230,8 +230,8 @@ extension SetBackTests {
   @Test("a packet known only as a duplicate is sent again to a server restored to before it")
   func duplicateLost() throws {
     let (replica, packets) = try threePackets()
-    _ = try replica.file.receive(replica.receipt(packets[0], first: 1))
-    _ = try replica.file.receive(replica.receipt(packets[1], first: 2, status: .duplicate))
+    _ = try replica.file.chain.receive(replica.receipt(packets[0], first: 1))
+    _ = try replica.file.chain.receive(replica.receipt(packets[1], first: 2, status: .duplicate))
     // The cursor was never so far: only the tail shows it.
     try replica.apply([], head: 1, tail: packets[0].tail)
     let again = try replica.freeze()
@@ -266,7 +266,7 @@ extension SetBackTests {
   @Test("a chain is sent again if the server lost it, even if its first packet was a duplicate")
   func duplicateChainLost() throws {
     let (replica, packets) = try threePackets()
-    _ = try replica.file.receive(replica.receipt(packets[0], first: 1, status: .duplicate))
+    _ = try replica.file.chain.receive(replica.receipt(packets[0], first: 1, status: .duplicate))
     let name = try replica.file.identity().device
     let page = PageMaker().page([], head: 0)
     _ = try replica.file.apply(last: page.body, page.head)
@@ -329,8 +329,8 @@ extension SetBackTests {
   @Test("later packets that a copy has sent do not confirm earlier ones")
   func copyLeftOut() throws {
     let (replica, packets) = try threePackets()
-    _ = try replica.file.receive(replica.receipt(packets[2], first: 5, status: .duplicate))
-    try replica.file.renewIdentity()
+    _ = try replica.file.chain.receive(replica.receipt(packets[2], first: 5, status: .duplicate))
+    try replica.file.chain.renewIdentity()
     let again = try replica.freeze()
     #expect(again.flatMap(\.operations).map(\.key.record) == ["a", "b", "c"])
   }

@@ -120,6 +120,6 @@ extension Replica {
 extension Replica {
   /// Returns the schema of the space as of the last pull; ``SpaceSchema/empty`` before the first.
   package func pulledSchema() async throws -> SpaceSchema {
-    try await typed { try await thread.run { try $0.spaceSchema() } }
+    try await typed { try await thread.run { try $0.schemas.current() } }
   }
 }

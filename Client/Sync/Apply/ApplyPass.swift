@@ -145,7 +145,7 @@ struct ApplyPass {
   private mutating func table(of change: Change) throws -> (Fate.Table, ApplyPlan?) {
     let name = change.key.table
     if facts.isUpload(name) { return (.uploadOnly, nil) }
-    if name == ReplicaFile.schemaTable { return (.schema, nil) }
+    if name == SpaceSchemas.table { return (.schema, nil) }
     let plan = try plans.plan(for: name)
     return (plan == nil ? .unknown : .known, plan)
   }
@@ -177,7 +177,7 @@ struct ApplyPass {
     case .write: break
     case .resolveQuestions: try file.resolveQuestions(by: change.state, on: change.key)
     case .storeSchema:
-      if try file.storeSchema(schemaRecord: change.state) { findings.hasNewSchema = true }
+      if try file.schemas.store(change.state) { findings.hasNewSchema = true }
     case .deferUnknown:
       findings.spellings.addUnknown(table: change.key.table)
       try deferChange(change, reason: nil)
@@ -264,7 +264,7 @@ extension ApplyPass {
     _ change: Change, _ plan: ApplyPlan, _ arrival: Fate.Arrival, knowsAll: Bool
   ) throws -> Bool {
     let key = change.key
-    let pending = facts.hasPending ? try file.markConcurrent(key) : []
+    let pending = facts.hasPending ? try file.operations.markConcurrent(key) : []
     let effect = RemoteChange.effect(
       of: change.state, pending: pending, device: device, rules: plan.rules)
     // Only a write reads a row's values from the row.

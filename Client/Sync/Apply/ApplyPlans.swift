@@ -35,7 +35,7 @@ final class ApplyPlans {
       let schema = try? file.schema(of: table), schema.name == table
     else { return nil }
     return ApplyPlan(
-      table: schema, rules: try file.spaceSchema().rules(for: table), connection: connection,
+      table: schema, rules: try file.schemas.current().rules(for: table), connection: connection,
       followers: try KeyFollower.read(of: schema, from: connection),
       goesWithParents: try file.goesWithParents(schema.local),
       hasDeleteTrigger: try file.hasDeleteTrigger(schema), parentRules: try parentRules(in: file),

@@ -82,7 +82,7 @@ struct Orphans {
       number
     ) { ($0.int64(0), $0.uniqueID(1), RecordKey(table: $0.name(2), record: $0.name(3))) }
     if gone.isEmpty { return false }
-    let (schema, device) = (try file.spaceSchema(), try file.identity().device)
+    let (schema, device) = (try file.schemas.current(), try file.identity().device)
     let newest = try file.queue.newest(by: device)?.stamp
     for (order, id, key) in gone {
       guard let id, let winner = winner ?? newest else { continue }

@@ -85,7 +85,7 @@ struct PulledList {
       // Another process may have changed the schema since the last check.
       try file.refreshTriggersOfNewSchema()
       // First settle confirmed operations: the pages have their effect now, so they shield nothing.
-      if try file.confirmChain(head) { return AppliedPull(isToRepeat: true) }
+      if try file.chain.confirm(head) { return AppliedPull(isToRepeat: true) }
       let before = try file.syncState()
       try moveCursor()
       // Filled tables have no integers of this device: the pages need not be read again.
@@ -176,7 +176,7 @@ struct PulledList {
       """, head.epoch.description, head.cursor.applied, head.head, anchor?.head, anchor?.operation,
       anchor?.historyHash, anchor?.timeline?.value)
     try file.marks.add(head.cursor.applied, now: head.serverTime)
-    try file.forgetCovered(now: head.serverTime)
+    try file.chain.forgetCovered(now: head.serverTime)
   }
 
   // MARK: Violated foreign keys

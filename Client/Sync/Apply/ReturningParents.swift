@@ -32,13 +32,13 @@ struct ReturningParents {
   /// the increments the same identifiers, so each counts once.
   private func recordOnce(_ counters: [Name], of key: RecordKey, after deletion: Stamp) throws {
     if counters.isEmpty { return }
-    try file.rememberClock()
+    try file.operations.rememberClock()
     for name in counters {
       guard case .integer(let amount)? = try file.value(of: name, in: key), amount != 0 else {
         continue
       }
       let time = HybridTimestamp(rawValue: deletion.time.rawValue &+ 1)
-      try file.recordIncrement(
+      try file.operations.recordIncrement(
         amount, of: name, in: key, id: RescuedCounter.identifier(of: name, in: key, at: time))
     }
     capture.endGroup()

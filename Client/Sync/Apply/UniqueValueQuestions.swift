@@ -92,7 +92,7 @@ struct UniqueValueQuestions {
     file.capture.mode = .applying
     defer { file.capture.mode = .recording }
     try plan.upsert(key.record, states, isWhole: change.state.inserted != nil, kept: [])
-    try file.recordUpdate(of: key, columns, former: [])
+    try file.operations.recordUpdate(of: key, columns, former: [])
     try file.kept.forget(key)
     if unknown.isEmpty { return true }
     (change.state.columns, change.state.inserted) = (unknown, nil)

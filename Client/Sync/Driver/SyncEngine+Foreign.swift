@@ -12,7 +12,9 @@ extension SyncEngine {
     _ report: inout SyncReport
   ) async throws -> PacketCut {
     let found = try await thread.run { file in
-      try file.packetFacts(number).map { ($0, try file.transactionCount(ofPacket: number)) }
+      try file.packetFacts(number).map {
+        ($0, try file.operations.transactionCount(ofPacket: number))
+      }
     }
     guard let (facts, transactions) = found else { return cut }
     let decided =
@@ -73,7 +75,7 @@ extension ReplicaFile {
   /// Returns the facts about a packet, or `nil` if no packet has this number.
   func packetFacts(_ number: Int64) throws -> PacketFacts? {
     guard let row = try packets.packet(number) else { return nil }
-    let packet = try packet(row)
+    let packet = try operations.packet(row, of: identity().device)
     guard let first = packet.operations.first else { return nil }
     let stored = try connection.first(
       """

@@ -23,7 +23,7 @@ extension SyncEngine {
       switch recovery.step(after: obstacle) {
       case .takeIdentity:
         let reason = obstacle == .buffered ? problem.detail : nil
-        try await thread.run { try $0.renewIdentity(problem.code, because: reason) }
+        try await thread.run { try $0.chain.renewIdentity(problem.code, because: reason) }
       case .pull:
         try await pull(api, &report, nil, progress)
         try await thread.run { try $0.prepareUploads() }
@@ -82,7 +82,7 @@ extension SyncEngine {
     _ refused: PacketRefused, _ cut: PacketCut, _ report: inout SyncReport
   ) async throws -> PacketCut {
     let (number, problem) = (refused.packet, refused.problem)
-    let transactions = try await thread.run { try $0.transactionCount(ofPacket: number) }
+    let transactions = try await thread.run { try $0.operations.transactionCount(ofPacket: number) }
     var next = cut
     next.groupsMax = .max
     switch RefusalAnswer.decide(problem, transactions: transactions, isWidest: cut.isWidest) {
@@ -149,7 +149,7 @@ extension SyncEngine {
             let room = refusal == nil ? inFlightMax - inFlight : 0
             let confirmed: [PacketReceipt]
             (confirmed, next) = try await thread.run { [sent] file in
-              (try file.receive(answer), try file.nextToSend(besides: sent, room: room, cut))
+              (try file.chain.receive(answer), try file.nextToSend(besides: sent, room: room, cut))
             }
             done += confirmed.reduce(0) { $0 + $1.outcomes.count }
             report.add(confirmed)

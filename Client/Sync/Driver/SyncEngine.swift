@@ -213,7 +213,7 @@ package struct SyncEngine: Sendable {
       } catch ReplicaError.refused(let problem)
         where problem.code == .deviceTaken && attempt < replacementsMax
       {
-        try await thread.run { try $0.renewIdentity(problem.code) }
+        try await thread.run { try $0.chain.renewIdentity(problem.code) }
       } catch ReplicaError.refused(let problem)
         where problem.code == .unknownSpace && attempt == 1
       {

@@ -2,11 +2,15 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// The pending operations and the packets made of them (SPEC.md §4).
-extension ReplicaFile {
-  var queue: OperationTable {
-    OperationTable(connection: connection, limits: limits, capture: capture)
-  }
+/// The recorded operations of a space, and the packets made of them (SPEC.md §4).
+struct OperationLog {
+  let queue: OperationTable
+  let packets: PacketTable
+  let schemas: SpaceSchemas
+
+  private var connection: SQLiteConnection { queue.connection }
+
+  // MARK: Operations of a record
 
   /// Returns own operations on a record without an effect in the server's changes so far, merged as
   /// for sending. Marks them: a change from the server concerns their record now.
@@ -15,8 +19,8 @@ extension ReplicaFile {
   /// delete. The server's result for such operations is pulled, not predicted.
   func markConcurrent(_ key: RecordKey) throws -> [SyncOperation] {
     var sent: [SyncOperation] = []
-    var schema = try spaceSchema()
-    var merger = OperationMerger(limits: limits, schema: schema)
+    var schema = try schemas.current()
+    var merger = OperationMerger(limits: queue.limits, schema: schema)
     var packet: Int64?
     var isNews = false
     try connection.forEach(
@@ -32,15 +36,15 @@ extension ReplicaFile {
       let operation = pending.operation
       if let effect = operation.batchEffect(on: key.record) {
         sent += merger.operations + [effect]
-        merger = OperationMerger(limits: limits, schema: schema)
+        merger = OperationMerger(limits: queue.limits, schema: schema)
         return
       }
       let number = row.optionalInt64(12)
       isNews = isNews || row.int64(8) == 0
       if number != packet {
         sent += merger.operations
-        schema = try spaceSchema(ofPacket: number.map { abs($0) })
-        merger = OperationMerger(limits: limits, schema: schema)
+        schema = try self.schema(ofPacket: number.map { abs($0) })
+        merger = OperationMerger(limits: queue.limits, schema: schema)
         packet = number
       }
       // A packet of a large transaction has unmerged operations.
@@ -58,13 +62,13 @@ extension ReplicaFile {
 
   /// Returns the schema at the time of a packet's merge; the present one for operations in no
   /// packet.
-  private func spaceSchema(ofPacket number: Int64?) throws -> SpaceSchema {
-    guard let number else { return try spaceSchema() }
+  private func schema(ofPacket number: Int64?) throws -> SpaceSchema {
+    guard let number else { return try schemas.current() }
     let version = try connection.first("SELECT schema FROM ferry_packets WHERE number = ?", number)
     {
       $0.int64(0)
     }
-    return try spaceSchema(version: version ?? 0)
+    return try schemas.schema(version: version ?? 0)
   }
 
   // MARK: Packets
@@ -73,12 +77,9 @@ extension ReplicaFile {
   /// never changes; later edits are new operations.
   ///
   /// - Parameter cut: special sizes of the packets.
-  func freezePackets(limit: Int, _ cut: PacketCut = PacketCut()) throws {
-    try connection.transaction {
-      try withholdFollowers()
-      while try packets.openCount() < limit {
-        guard try queue.freezeNext(cut, schema: spaceSchema()) else { return }
-      }
+  func freeze(limit: Int, _ cut: PacketCut) throws {
+    while try packets.openCount() < limit {
+      guard try queue.freezeNext(cut, schema: schemas.current()) else { return }
     }
   }
 
@@ -87,7 +88,7 @@ extension ReplicaFile {
   /// - Throws: ``ReplicaError/database(_:code:)`` if the operations differ from the frozen ones.
   ///   Such a packet would get a receipt without a match here, and later packets would wait for
   ///   ever.
-  func packet(_ row: FrozenPacket) throws -> Packet {
+  func packet(_ row: FrozenPacket, of device: DeviceID) throws -> Packet {
     let operations = try operations(of: row)
     guard operations.last?.id == row.tail && operations.count == row.operations else {
       throw ReplicaError.database(
@@ -96,12 +97,68 @@ extension ReplicaFile {
         code: 11)
     }
     return Packet(
-      device: try identity().device, dependency: row.dependency, operations: operations,
+      device: device, dependency: row.dependency, operations: operations,
       continues: row.continues)
   }
 
   /// Returns a packet's operations in the queue, merged by the schema at the time of the freeze.
   func operations(of row: FrozenPacket) throws -> [SyncOperation] {
-    try queue.operations(of: row, schema: spaceSchema(version: row.schema))
+    try queue.operations(of: row, schema: schemas.schema(version: row.schema))
+  }
+
+  /// Returns the number of a packet's transactions.
+  func transactionCount(ofPacket number: Int64) throws -> Int {
+    try connection.count(
+      """
+      SELECT count(DISTINCT grp) FROM ferry_pending JOIN ferry_current_packets
+      ON seq BETWEEN from_order AND to_order WHERE number = \(number)
+      """)
+  }
+
+  // MARK: Recording
+
+  /// Stores the clock: the newest pending operation has its time, and may be dropped.
+  func rememberClock() throws {
+    let newest = try connection.first("SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1") {
+      $0.uniqueID(0)
+    }
+    guard let time = newest??.timestamp else { return }
+    try connection.run("UPDATE ferry_replica SET clock = max(clock, ?)", time.rawValue)
+  }
+
+  /// Records an update already visible in the row.
+  func recordUpdate(of key: RecordKey, _ columns: [Column], former: [Column]) throws {
+    try connection.run(
+      """
+      INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, was)
+      VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, ?,
+        'update', ?, ?)
+      """, key.table, key.record, SQLiteText(Self.json(columns)),
+      SQLiteText(Self.json(former)))
+  }
+
+  private static func json(_ columns: [Column]) -> [UInt8] {
+    var json = JSONWriter()
+    json.columns(columns)
+    return json.finish()
+  }
+
+  /// Records an increment with the same identifier on all devices.
+  ///
+  /// - Parameter base: the newest sequence seen by the author; `nil` for the cursor.
+  func recordIncrement(
+    _ amount: Int64, of column: Name, in key: RecordKey, id: OperationID,
+    base: SequenceNumber? = nil
+  ) throws {
+    var (data, marks) = (JSONWriter(), JSONWriter())
+    data.columns([Column(column, .integer(amount))])
+    marks.array(of: ["+\(column)"])
+    try connection.run(
+      """
+      INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, marks)
+      SELECT \(OperationRecorder.newestOrder) + 1, ?1, ferry_group(), ifnull(?6, ferry_base()), ?2, ?3, 'update', ?4, ?5
+      WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE record = ?3 AND tbl = ?2 AND id = ?1)
+      """, id.value, key.table, key.record, String(decoding: data.finish(), as: UTF8.self),
+      String(decoding: marks.finish(), as: UTF8.self), base)
   }
 }

@@ -269,4 +269,24 @@ struct OperationTable {
       "DELETE FROM ferry_operations WHERE state = 0 AND seq BETWEEN ? AND ?", orders.lowerBound,
       orders.upperBound)
   }
+
+  /// Makes the next pull fetch the records changed here by confirmed batches, and stops shielding
+  /// them. The same holds for batches no longer pending for another reason.
+  func releaseBatches() throws {
+    guard try connection.exists("SELECT 1 FROM ferry_batch_rows LIMIT 1") else { return }
+    let settled = """
+      (SELECT b.seq FROM (SELECT DISTINCT seq FROM ferry_batch_rows) AS b
+       WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE seq = b.seq)
+         OR EXISTS (SELECT 1 FROM ferry_current_packets
+                    WHERE state = 'acknowledged' AND b.seq BETWEEN from_order AND to_order))
+      """
+    // text: two statements without a name from outside
+    try connection.execute(
+      """
+      INSERT INTO ferry_refresh(tbl, record)
+        SELECT tbl, record FROM ferry_batch_rows WHERE seq IN \(settled) AND \(TrackedTables.isTwoWay)
+        ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0;
+      DELETE FROM ferry_batch_rows WHERE seq IN \(settled)
+      """)
+  }
 }

@@ -8,8 +8,12 @@ import FerrySQLite
 /// The server may know them already, from this device or from a copy of its file, and ignores a
 /// known operation identifier. After a second merge, one operation could carry content that the
 /// server then never reads.
-extension ReplicaFile: OutboxLedger {
-  var packets: PacketTable { PacketTable(connection: connection) }
+struct PacketChain: OutboxLedger {
+  private let file: ReplicaFile
+  private var connection: SQLiteConnection { file.connection }
+  private var packets: PacketTable { file.packets }
+
+  init(_ file: ReplicaFile) { self.file = file }
 
   func lowestBase(in orders: ClosedRange<Int64>, metOnly: Bool) throws -> SequenceNumber? {
     try connection.first(
@@ -21,12 +25,12 @@ extension ReplicaFile: OutboxLedger {
   }
 
   private func withOutbox<T>(_ decide: (inout Outbox) throws -> T) throws -> T {
-    let before = try Outbox(packets.current(), syncState())
+    let before = try Outbox(packets.current(), file.syncState())
     var outbox = before
     let result = try decide(&outbox)
     try packets.save(outbox.packets, before: before.packets)
-    if outbox.state != before.state { try save(outbox.state) }
-    if outbox.isPulledAgain { try incoming.removeAll() }
+    if outbox.state != before.state { try file.save(outbox.state) }
+    if outbox.isPulledAgain { try file.incoming.removeAll() }
     return result
   }
 
@@ -36,9 +40,9 @@ extension ReplicaFile: OutboxLedger {
   func receive(_ answer: PacketAnswer) throws -> [PacketReceipt] {
     try connection.transaction {
       let (confirmed, covered) = try withOutbox { (try $0.apply(answer, self), $0.coveredOrder) }
-      try setWritesRefused(nil)
+      try file.setWritesRefused(nil)
       for (receipt, packet) in confirmed { try confirm(receipt, of: packet) }
-      try releaseBatches()
+      try file.queue.releaseBatches()
       try archive(through: covered, now: answer.serverTime)
       return confirmed.map(\.receipt)
     }
@@ -50,14 +54,16 @@ extension ReplicaFile: OutboxLedger {
     let outcomes = receipt.outcomes
     guard outcomes.contains(where: { $0.isOverruled || !$0.conflicts.isEmpty }) else { return }
     // In these tables perhaps only this device has the row. A comparison decides about it.
-    let omitted = try tablesWithUnknownRows().union(tracked.uploads())
-    let schema = try spaceSchema()
-    for (operation, outcome) in zip(try operations(of: packet), outcomes) {
+    let omitted = try file.tablesWithUnknownRows().union(file.tracked.uploads())
+    let schema = try file.schemas.current()
+    for (operation, outcome) in zip(try file.operations.operations(of: packet), outcomes) {
       let key = operation.key
       for conflict in outcome.conflicts
       // A row deleted with a parent is listed since then.
-      where try operation.kind != .delete || !conflicts.has(conflict, of: operation.id, on: key) {
-        try store(conflict, of: operation.id, on: key)
+      where try operation.kind != .delete
+        || !file.conflicts.has(conflict, of: operation.id, on: key)
+      {
+        try file.store(conflict, of: operation.id, on: key)
       }
       guard outcome.isOverruled, outcome.conflicts.isEmpty, operation.kind != .batch,
         !omitted.contains(key.table)
@@ -65,7 +71,7 @@ extension ReplicaFile: OutboxLedger {
       // If values were merged, the next list contains them.
       let rules = schema.rules(for: key.table)
       let isListed = receipt.sequences != nil && !rules.isPlain && rules.deletes != .editWins
-      try refreshes.addOverruled(key, isListed: isListed)
+      try file.refreshes.addOverruled(key, isListed: isListed)
     }
   }
 
@@ -73,16 +79,16 @@ extension ReplicaFile: OutboxLedger {
   ///
   /// - Parameter now: the server's clock in milliseconds; this device's own may jump by years.
   func forgetCovered(now: Int64) throws {
-    try releaseBatches()
+    try file.queue.releaseBatches()
     guard try packets.hasCurrent() else { return }
-    try archive(through: Outbox(packets.current(), syncState()).coveredOrder, now: now)
+    try archive(through: Outbox(packets.current(), file.syncState()).coveredOrder, now: now)
   }
 
   private func archive(through order: Int64?, now: Int64) throws {
     guard let order else { return }
-    try resolveQuestionsByOwnWrites()
-    try rememberClock()
-    let last = try packets.archive(through: order, now: now, wall: wallClock())
+    try file.resolveQuestionsByOwnWrites()
+    try file.operations.rememberClock()
+    let last = try packets.archive(through: order, now: now, wall: file.wallClock())
     try refreshOverwritten(after: last, through: order)
     try connection.run(
       "UPDATE ferry_operations SET state = 1 WHERE state = 0 AND seq > ? AND seq <= ?", last, order)
@@ -92,7 +98,7 @@ extension ReplicaFile: OutboxLedger {
   /// Fetches records again after these own operations have overwritten their deferred values. The
   /// server has decided between the two, and later pull lists do not name the decision.
   private func refreshOverwritten(after last: Int64, through order: Int64) throws {
-    if try kept.isEmpty() { return }
+    if try file.kept.isEmpty() { return }
     let keys = try connection.rows(
       """
       SELECT DISTINCT k.tbl, k.record
@@ -103,16 +109,7 @@ extension ReplicaFile: OutboxLedger {
           JOIN json_each(o.data) AS own ON own.key = held.key)
       """, last, order
     ) { RecordKey(table: $0.name(0), record: $0.name(1)) }
-    try refreshes.add(keys)
-  }
-
-  /// Stores the clock: the newest pending operation has its time, and may be dropped.
-  func rememberClock() throws {
-    let newest = try connection.first("SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1") {
-      $0.uniqueID(0)
-    }
-    guard let time = newest??.timestamp else { return }
-    try connection.run("UPDATE ferry_replica SET clock = max(clock, ?)", time.rawValue)
+    try file.refreshes.add(keys)
   }
 
   // MARK: The archive
@@ -126,9 +123,9 @@ extension ReplicaFile: OutboxLedger {
   /// Removes operations older than ``archiveAgeMax``, or in a packet that begins up to `order`.
   private func trimArchive(below order: Int64 = 0, now: Int64) throws {
     let last = try packets.trimArchive(
-      olderThan: Self.archiveAgeMax, now: now, wall: wallClock(), below: order)
+      olderThan: Self.archiveAgeMax, now: now, wall: file.wallClock(), below: order)
     guard let last else { return }
-    try queue.storeNewestOrder()
+    try file.queue.storeNewestOrder()
     try connection.run("DELETE FROM ferry_operations WHERE state = 1 AND seq <= ?", last)
   }
 
@@ -139,8 +136,8 @@ extension ReplicaFile: OutboxLedger {
   /// written under this device's identifier, this one uses a new identifier.
   ///
   /// - Returns: True if the cursor had to go back: the pull list is to be requested again.
-  func confirmChain(_ head: PageHead) throws -> Bool {
-    let replacement = try syncState().replacement
+  func confirm(_ head: PageHead) throws -> Bool {
+    let replacement = try file.syncState().replacement
     let isSetBack = replacement?.followsLoss == true
     if isSetBack {
       try forgetBases()
@@ -239,7 +236,7 @@ extension ReplicaFile: OutboxLedger {
   /// - Returns: The number of their operations.
   private func restoreArchived(after number: Int64) throws -> Int {
     guard let first = try packets.firstArchivedOrder(after: number) else { return 0 }
-    let base = try syncState().replacement?.followsLoss == true ? "0" : "base"
+    let base = try file.syncState().replacement?.followsLoss == true ? "0" : "base"
     let count = try connection.run(
       "UPDATE ferry_operations SET state = 0, base = \(base) WHERE state = 1 AND seq >= ?", first)
     try packets.restoreArchived(after: number)
@@ -247,7 +244,7 @@ extension ReplicaFile: OutboxLedger {
   }
 
   private func logRollback(_ count: Int) throws {
-    try log(
+    try file.log(
       "restored",
       "the server lost confirmed operations (was it restored from a backup?); this device "
         + "re-uploads its own, \(count.grouped) of them from its archive")
@@ -269,10 +266,10 @@ extension ReplicaFile: OutboxLedger {
         try beginChain(with: outbox.leaveIdentity(self), &outbox)
       }
       if let reason {
-        try log(
+        try file.log(
           "identity", "\(reason); this replica is now \(device) and sends these operations again")
       } else if why == .deviceTaken {
-        try log(
+        try file.log(
           "identity",
           "this replica's former identifier belongs to another user: was the token changed? "
             + "The replica is now \(device)")
@@ -283,7 +280,7 @@ extension ReplicaFile: OutboxLedger {
   }
 
   private func recordCopied(as device: DeviceID) throws {
-    try log("identity", "another copy of this replica has written; this copy is now \(device)")
+    try file.log("identity", "another copy of this replica has written; this copy is now \(device)")
   }
 
   /// Moves archived packets confirmed only by receipts back to the queue. After a change of the
@@ -334,12 +331,12 @@ extension ReplicaFile: OutboxLedger {
   }
 
   private func renewName() throws -> DeviceID {
-    try storeName()
-    let device = newDevice(wallClock, random)
+    try file.storeName()
+    let device = newDevice(file.wallClock, file.random)
     try connection.run(
       """
       UPDATE ferry_replica SET device = ?, tail = NULL, chain_start = coalesce(
-        (SELECT seq FROM sqlite_sequence WHERE name = \(ownLiteral("ferry_packets"))), 0)
+        (SELECT seq FROM sqlite_sequence WHERE name = \(file.ownLiteral("ferry_packets"))), 0)
       """, device)
     return device
   }

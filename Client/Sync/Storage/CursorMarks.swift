@@ -22,7 +22,7 @@ struct CursorMarks {
     guard made > 0 else { return }
     try connection.run(
       "DELETE FROM ferry_marks WHERE at < (SELECT max(at) FROM ferry_marks WHERE at <= ?)",
-      now - ReplicaFile.archiveAgeMax)
+      now - PacketChain.archiveAgeMax)
   }
 
   /// Returns true if the whole known history of the marks is younger than the time devices keep
@@ -30,7 +30,7 @@ struct CursorMarks {
   func areYoung(now: Int64) throws -> Bool {
     try !connection.exists(
       "SELECT 1 FROM ferry_marks WHERE at <= ? AND applied > 0 LIMIT 1",
-      now - ReplicaFile.archiveAgeMax)
+      now - PacketChain.archiveAgeMax)
   }
 
   func removeAll() throws { try connection.run("DELETE FROM ferry_marks") }

@@ -172,7 +172,7 @@ extension ReplicaFile {
     case .absent:
       facts.exists = false
       facts.former = try formerRow(of: key)
-      let rules = try spaceSchema().rules(for: key.table)
+      let rules = try schemas.current().rules(for: key.table)
       facts.isSum = kept.conflict.column.map { rules.policy(of: $0) == .counter } ?? false
     }
     return facts
@@ -194,23 +194,6 @@ extension ReplicaFile {
     capture.mode = .applying
     defer { capture.mode = .recording }
     _ = try plan.update(key.record, plan.unstamped(columns))
-    try recordUpdate(of: key, columns, former: former)
-  }
-
-  /// Records an update already visible in the row.
-  func recordUpdate(of key: RecordKey, _ columns: [Column], former: [Column]) throws {
-    try connection.run(
-      """
-      INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, was)
-      VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, ?,
-        'update', ?, ?)
-      """, key.table, key.record, SQLiteText(Self.json(columns)),
-      SQLiteText(Self.json(former)))
-  }
-
-  private static func json(_ columns: [Column]) -> [UInt8] {
-    var json = JSONWriter()
-    json.columns(columns)
-    return json.finish()
+    try operations.recordUpdate(of: key, columns, former: former)
   }
 }

@@ -33,7 +33,7 @@ extension ReplicaFile {
   ///
   /// - Parameter key: the key column of a table without a definition.
   func trackAll(creatingKey key: Name) throws -> TrackReport {
-    let schema = try spaceSchema()
+    let schema = try schemas.current()
     let defined = schema.tables.filter { $0.value.definition != nil }
     let waiting = try kept.tablesWaitedFor().filter { !NameRule.isReserved(table: $0) }
     let tracked = Set(try tracked.names())
@@ -146,7 +146,7 @@ extension ReplicaFile {
   func create(_ name: Name, key: Name) throws {
     let local = try spaceNames().local(of: name, on: connection)
     guard try !connection.hasTable(local), !NameRule.isReserved(table: name) else { return }
-    guard let declared = try spaceSchema().rules(for: name).definition else {
+    guard let declared = try schemas.current().rules(for: name).definition else {
       return try createFromKept(name, key: key)
     }
     let statements = declared.statements(name: name) { table, columns in

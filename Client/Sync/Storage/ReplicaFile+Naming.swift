@@ -15,7 +15,7 @@ extension ReplicaFile {
   /// else changes them calls ``forgetNames()``.
   func spaceNames() throws -> SpaceNames {
     let mark = try schemaMark()
-    let schema = try spaceSchema()
+    let schema = try schemas.current()
     if let known = knownNames, known.schema == mark, known.spaceSchema == schema.version {
       return known.names
     }

@@ -17,7 +17,7 @@ extension ReplicaFile {
       // An answer may name an operation of an earlier packet, too.
       let first = try refusals.compactMap { try openPacket(of: $0.operation) }
         .min { $0.number < $1.number }
-      try reopenPackets(from: first.map { $0.number < row.number ? $0 : row } ?? row)
+      try chain.reopenPackets(from: first.map { $0.number < row.number ? $0 : row } ?? row)
       return try quarantine(refusals, in: row.orders)
     }
   }
@@ -41,7 +41,9 @@ extension ReplicaFile {
 
   /// Removes a whole packet from the queue, for a given reason.
   func quarantine(packet number: Int64, code: RefusalCode, detail: String) throws -> Int {
-    let operations = try packets.packet(number).map { try packet($0).operations }
+    let operations = try packets.packet(number).map {
+      try self.operations.packet($0, of: identity().device).operations
+    }
     guard let first = operations?.first else { return 0 }
     let refusal = Refusal(
       operation: first.id, code: code, detail: detail, table: first.key.table,
@@ -53,17 +55,8 @@ extension ReplicaFile {
   func reopen(packet number: Int64) throws {
     try connection.transaction {
       guard let row = try packets.packet(number) else { return }
-      try reopenPackets(from: row)
+      try chain.reopenPackets(from: row)
     }
-  }
-
-  /// Returns the number of a packet's transactions.
-  func transactionCount(ofPacket number: Int64) throws -> Int {
-    try connection.count(
-      """
-      SELECT count(DISTINCT grp) FROM ferry_pending JOIN ferry_current_packets
-      ON seq BETWEEN from_order AND to_order WHERE number = \(number)
-      """)
   }
 
   private func quarantine(_ refusals: [Refusal], in orders: ClosedRange<Int64>) throws -> Int {
@@ -71,7 +64,7 @@ extension ReplicaFile {
     var spread = RefusalSpread(refused: try refusals.map { try places(of: $0, in: orders) })
     try spread.spread(over: forEachPending)
     try refreshes.add(spread.keys)
-    try rememberClock()
+    try operations.rememberClock()
     let leaving = Dictionary(grouping: spread.leaving.keys, by: { spread.leaving[$0] ?? 0 })
     for (number, orders) in leaving.sorted(by: { $0.key < $1.key }) {
       let refusal = refusals[number]
@@ -81,7 +74,7 @@ extension ReplicaFile {
         "\(refusal.table) \(refusal.record.isEmpty ? "(batch)" : refusal.record): "
           + "\(refusal.code): \(refusal.detail) (\(orders.count.counted("operation")))")
     }
-    try releaseBatches()
+    try queue.releaseBatches()
     return spread.leaving.count
   }
 

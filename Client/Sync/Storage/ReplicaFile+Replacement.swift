@@ -170,7 +170,7 @@ extension ReplicaFile {
     try marks.removeAll()
     guard notNamed.contains(where: { !$0.records.isEmpty }) else { return }
     // The newest pending operation has the clock's time; these operations do not.
-    try rememberClock()
+    try operations.rememberClock()
     let before = capture.mode
     capture.endTransaction()
     capture.mode = .rescuing
@@ -182,7 +182,7 @@ extension ReplicaFile {
         CaptureTriggers.recordExisting(table, counters: counters))
       for record in records {
         let key = RecordKey(table: table.name, record: record)
-        let own = isKept || counters.isEmpty ? [] : try markConcurrent(key)
+        let own = isKept || counters.isEmpty ? [] : try operations.markConcurrent(key)
         do {
           try insert.run(record)
         } catch {
@@ -217,27 +217,8 @@ extension ReplicaFile {
       let amount = RescuedCounter.remainder(of: Column(name, value), pending: pending)
       if amount != 0 {
         let id = RescuedCounter.identifier(of: name, in: key)
-        try recordIncrement(amount, of: name, in: key, id: id, base: 0)
+        try operations.recordIncrement(amount, of: name, in: key, id: id, base: 0)
       }
     }
-  }
-
-  /// Records an increment with the same identifier on all devices.
-  ///
-  /// - Parameter base: the newest sequence seen by the author; `nil` for the cursor.
-  func recordIncrement(
-    _ amount: Int64, of column: Name, in key: RecordKey, id: OperationID,
-    base: SequenceNumber? = nil
-  ) throws {
-    var (data, marks) = (JSONWriter(), JSONWriter())
-    data.columns([Column(column, .integer(amount))])
-    marks.array(of: ["+\(column)"])
-    try connection.run(
-      """
-      INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, marks)
-      SELECT \(OperationRecorder.newestOrder) + 1, ?1, ferry_group(), ifnull(?6, ferry_base()), ?2, ?3, 'update', ?4, ?5
-      WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE record = ?3 AND tbl = ?2 AND id = ?1)
-      """, id.value, key.table, key.record, String(decoding: data.finish(), as: UTF8.self),
-      String(decoding: marks.finish(), as: UTF8.self), base)
   }
 }

@@ -92,9 +92,22 @@ extension ReplicaFile {
     }
     next.buffered = try packets.bufferedCount()
     next.packets = try open.prefix(room).map {
-      PacketToSend(number: $0.number, packet: try packet($0), cursor: try knownCursor())
+      PacketToSend(
+        number: $0.number, packet: try operations.packet($0, of: identity().device),
+        cursor: try knownCursor())
     }
     return next
+  }
+
+  /// Freezes waiting operations into packets until `limit` of them are open, without those that wait
+  /// for a failed upload.
+  ///
+  /// - Parameter cut: special sizes of the packets.
+  func freezePackets(limit: Int, _ cut: PacketCut = PacketCut()) throws {
+    try connection.transaction {
+      try withholdFollowers()
+      try operations.freeze(limit: limit, cut)
+    }
   }
 
   /// Stores the result of a round. Returns the report.

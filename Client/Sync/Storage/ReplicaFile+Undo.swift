@@ -145,7 +145,7 @@ extension ReplicaFile {
     _ own: OwnOperation, at order: Int64, _ decision: UndoDecision, _ plan: ApplyPlan
   ) throws -> Int {
     let key = own.operation.key
-    if let packet = try packet(at: order) { try reopenPackets(from: packet) }
+    if let packet = try packet(at: order) { try chain.reopenPackets(from: packet) }
     let before = capture.mode
     defer { capture.mode = before }
     capture.mode = .applying
@@ -161,7 +161,7 @@ extension ReplicaFile {
     case .replaced, .gone, .batch: break
     }
     try queue.forget(order...order)
-    if decision == .batch { try releaseBatches() } else { try refreshes.add([key]) }
+    if decision == .batch { try queue.releaseBatches() } else { try refreshes.add([key]) }
     return count
   }
 }

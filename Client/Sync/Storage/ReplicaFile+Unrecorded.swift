@@ -154,7 +154,7 @@ extension ReplicaFile {
 
   /// Returns the pending operations of a record.
   private func pendingWrites(of key: RecordKey) throws -> Reconciliation.Pending {
-    let operations = try markConcurrent(key)
+    let operations = try self.operations.markConcurrent(key)
     if operations.contains(where: { $0.kind == .delete || $0.kind == .batch }) { return .delete }
     let columns = Set(operations.flatMap { $0.columns.map(\.name) })
     return operations.contains { $0.kind == .insert } ? .insert(columns) : .updates(columns)

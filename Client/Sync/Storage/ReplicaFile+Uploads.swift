@@ -89,7 +89,7 @@ extension ReplicaFile {
   /// Moves operations out of the queue, with the reasons.
   private func withhold(_ operations: [(order: Int64, detail: String)]) throws {
     if operations.isEmpty { return }
-    try rememberClock()
+    try self.operations.rememberClock()
     try failedUploads.withhold(operations)
   }
 
@@ -100,7 +100,7 @@ extension ReplicaFile {
       in: try rows.map { row in
         PacketGaps.Packet(
           number: row.number, dependency: row.dependency,
-          operations: try operations(of: row).map(\.id))
+          operations: try operations.operations(of: row).map(\.id))
       })
     for change in gaps.changes { try packets.perform(change) }
     // Operations that cancel each other out are left in no packet.
@@ -141,7 +141,7 @@ extension ReplicaFile {
   /// other out.
   private func requeueUnsent(_ isChosen: (RecordKey) -> Bool) throws {
     let chosen = try failedUploads.unsent().returning { isChosen($0.key) }
-    try rememberClock()
+    try operations.rememberClock()
     for order in chosen { try failedUploads.requeue(order, .former) }
   }
 
@@ -157,7 +157,7 @@ extension ReplicaFile {
     guard operation.batch == nil, try tracked.uploads().contains(table),
       let order = try quarantine.order(of: operation.id, in: entry)
     else { return false }
-    try rememberClock()
+    try operations.rememberClock()
     try failedUploads.requeue(order, .present)
     guard !changes.isEmpty, operation.kind != .delete else { return true }
     let plan = ApplyPlan(

@@ -37,8 +37,8 @@ package final class ReplicaFile {
   var checkedSchema: SchemaMark?
   /// Schemas of tables read before.
   var knownSchemas: TableSchema.Known = [:]
-  /// The space's schemas read before, by version.
-  var knownSpaceSchemas: [Int64: SpaceSchema] = [:]
+  /// The space's schemas.
+  private(set) lazy var schemas = SpaceSchemas(connection, wallClock: wallClock)
   /// Reports changed tables to live queries.
   let reporter: ChangeReporter
   /// The tracked table changed by the current ALTER TABLE.
@@ -135,6 +135,20 @@ package final class ReplicaFile {
 
   deinit { if number == 1 { spaces.close() } }
 
+  // MARK: Own operations
+
+  var packets: PacketTable { PacketTable(connection: connection) }
+
+  var queue: OperationTable {
+    OperationTable(connection: connection, limits: limits, capture: capture)
+  }
+
+  /// The recorded operations, and the packets made of them.
+  var operations: OperationLog { OperationLog(queue: queue, packets: packets, schemas: schemas) }
+
+  /// The packets as the server confirms them.
+  var chain: PacketChain { PacketChain(self) }
+
   // MARK: Pulled changes
 
   /// Changes waiting for the local schema.
@@ -216,6 +230,11 @@ package final class ReplicaFile {
     ) { row in
       names.enumerated().map { Column($1, row.value(Int32($0) + 1)) }
     }
+  }
+
+  /// Returns the space's rules for a table.
+  func rules(for table: TableSchema) throws -> TableRules {
+    try schemas.current().rules(for: table.name)
   }
 
   /// Returns a number that changes when another connection has changed the file.

@@ -1,57 +1,61 @@
 import FerryProtocol
 import FerrySQLite
 
-/// The space's schema, as received in pull lists.
-extension ReplicaFile {
+/// The space's schemas, as received in pull lists: `ferry_schemas`.
+final class SpaceSchemas {
+  private let connection: SQLiteConnection
+  private let wallClock: () -> Int64
+  /// Schemas read before, by version.
+  private var known: [Int64: SpaceSchema] = [:]
+
+  init(_ connection: SQLiteConnection, wallClock: @escaping () -> Int64) {
+    (self.connection, self.wallClock) = (connection, wallClock)
+  }
+
   /// The reserved table for the schema, in the record `schema`.
-  static let schemaTable: Name = "ferry_schema"
+  static let table: Name = "ferry_schema"
 
   /// Returns the newest schema received by this replica.
-  func spaceSchema() throws -> SpaceSchema {
+  func current() throws -> SpaceSchema {
     let version = try connection.first("SELECT schema FROM ferry_replica") {
       $0.int64(0)
     }
-    return try spaceSchema(version: version ?? 0)
+    return try schema(version: version ?? 0)
   }
 
   /// Returns an earlier schema: a packet has the same operations however often it is sent.
-  func spaceSchema(version: Int64) throws -> SpaceSchema {
+  func schema(version: Int64) throws -> SpaceSchema {
     if version == 0 { return .empty }
-    if let known = knownSpaceSchemas[version] { return known }
+    if let known = known[version] { return known }
     let text = try connection.first(
       "SELECT document FROM ferry_schemas WHERE version = ?", version
     ) { $0.text(0) }
     guard let text else { return .empty }
     let schema = try SpaceSchema(json: text)
-    knownSpaceSchemas[version] = schema
+    known[version] = schema
     return schema
-  }
-
-  /// Returns the space's rules for a table.
-  func rules(for table: TableSchema) throws -> TableRules {
-    try spaceSchema().rules(for: table.name)
   }
 
   /// Stores the schema's record from a pull list. Returns true if the schema is new. A schema
   /// unreadable for this version is recorded and not followed; the server applies it anyway.
-  func storeSchema(schemaRecord state: RecordState) throws -> Bool {
-    guard let column = state.columns.first(where: { $0.name == "document" }),
+  func store(_ record: RecordState) throws -> Bool {
+    guard let column = record.columns.first(where: { $0.name == "document" }),
       case .text(let text) = column.value
     else { return false }
     let schema: SpaceSchema
     do {
       schema = try SpaceSchema(json: text)
     } catch {
-      try log("schema", "the space's schema cannot be read by this version of Ferry: \(error)")
+      try log("the space's schema cannot be read by this version of Ferry: \(error)")
       return false
     }
-    guard try schema != spaceSchema() else { return false }
+    guard try schema != current() else { return false }
     let number = try number(for: text, version: schema.version)
     try connection.run(
       "INSERT OR REPLACE INTO ferry_schemas(version, document) VALUES (?, ?)", number, text)
     try connection.run("UPDATE ferry_replica SET schema = ?", number)
-    knownSpaceSchemas[number] = schema
-    try log("schema", "version \(schema.version) of the space's schema is in force")
+    known[number] = schema
+    try log("version \(schema.version) of the space's schema is in force")
     return true
   }
 
@@ -65,5 +69,9 @@ extension ReplicaFile {
          WHERE EXISTS (SELECT 1 FROM ferry_schemas WHERE version = ?2)), ?2)
       """, document, version
     ) { $0.int64(0) } ?? version
+  }
+
+  private func log(_ detail: String) throws {
+    try EventLog(connection: connection).append("schema", detail, now: wallClock())
   }
 }

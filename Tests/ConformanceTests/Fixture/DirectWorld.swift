@@ -160,7 +160,10 @@ final class DirectWorld {
   private func push(_ device: DirectDevice, isCalm: Bool) throws -> Bool {
     while true {
       try device.file.freezePackets(limit: 3)
-      var packets = try device.file.packets.open().map { try device.file.packet($0) }
+      let file = device.file
+      var packets = try file.packets.open().map {
+        try file.operations.packet($0, of: file.identity().device)
+      }
       guard !packets.isEmpty else { return true }
       packets.shuffle(using: &random)
       sending: for packet in packets {
@@ -175,11 +178,11 @@ final class DirectWorld {
             break sending
           }
           guard problem.code == .deviceForked else { throw problem }
-          try device.file.renewIdentity()
+          try device.file.chain.renewIdentity()
           return false
         case .accepted(let receipt, let released):
           if !isCalm && random.chance(faults.lostAnswers, in: 100) { return true }
-          _ = try device.file.receive(
+          _ = try device.file.chain.receive(
             PacketAnswer(
               receipt: receipt, released: released, epoch: batch.epoch, head: batch.head,
               serverTime: now))
