@@ -55,6 +55,20 @@ struct ReconciliationTests {
     #expect(found == [Column("a", "old")])
   }
 
+  @Test("values that a change replaces are lost, unless they are recorded or the same")
+  func replaced() {
+    let row = [Column("a", 1), Column("b", 2), Column("c", .null), Column("d", 4)]
+    let change = record([column("a", 9, at: 3), column("b", 2, at: 3), column("c", 9, at: 3)])
+    #expect(
+      Reconciliation.replaced(row, by: change, besides: [])
+        == Reconciliation.Decision(lost: [Column("a", 1)]))
+    #expect(Reconciliation.replaced(row, by: change, besides: ["a"]).isNothing)
+    #expect(
+      Reconciliation.replaced(row, by: record([], deletedAt: 3), besides: ["b"])
+        == Reconciliation.Decision(lost: [Column("a", 1), Column("d", 4)], losesRow: true))
+    #expect(Reconciliation.replaced(nil, by: record([], deletedAt: 3), besides: []).isNothing)
+  }
+
   @Test("a row that is missing here is fetched, never recorded as deleted")
   func missingHere() {
     let decision = machine().decide(here: nil, there: record([column("a", 1, at: 3)]))

@@ -51,6 +51,35 @@ struct RowComparisonTests {
     #expect(!isSame(.infinity, "-Inf") && !isSame(1e308, "Inf") && !isSame(.infinity, "1.0"))
   }
 
+  @Test("a record is missing here or there, or differs, or is the same")
+  func records() {
+    let comparison = RowComparison(rules: [:])
+    let (row, deletion) = ([Column("a", 1), Column("b", .null)], RecordState())
+    let alive = RecordState(
+      inserted: SequencedStamp(stamp: Self.stamp, sequence: 1),
+      columns: Self.state([Column("a", 2)]))
+    #expect(comparison.difference(here: nil, there: deletion) == nil)
+    #expect(comparison.difference(here: nil, there: alive) == .missingHere)
+    #expect(comparison.difference(here: row, there: deletion) == .missingThere(row))
+    #expect(
+      comparison.difference(here: row, there: alive)
+        == .different([ColumnDifference(column: "a", here: 1, there: 2)]))
+    #expect(comparison.difference(here: [Column("a", 2)], there: alive) == nil)
+  }
+
+  @Test("a repair loses the values that only this device has")
+  func lost() {
+    typealias Kind = RecordDifference.Kind
+    let row = [Column("a", 1), Column("b", .null)]
+    #expect(Kind.missingHere.lost.isEmpty && !Kind.missingHere.losesRow)
+    #expect(Kind.missingThere(row).lost == [Column("a", 1)] && Kind.missingThere(row).losesRow)
+    let kind = Kind.different([
+      ColumnDifference(column: "a", here: 1, there: 2),
+      ColumnDifference(column: "b", here: .null, there: 2),
+    ])
+    #expect(kind.lost == [Column("a", 1)] && !kind.losesRow)
+  }
+
   @Test("a column that the local table does not have is not a difference")
   func unknownColumns() {
     #expect(differing([Column("a", 1)], [Column("a", 1), Column("x", 2)], table: ["a"]) == [])

@@ -184,7 +184,7 @@ struct ApplyPass {
       findings.applied += 1
     case .storeOverwritten:
       guard let table = facts.unrecorded[change.key.table] else { return }
-      try file.storeOverwritten(by: change, in: table)
+      try Reconciler(file).storeOverwritten(by: change, in: table)
     case .restoreRow: try aside?.restore(change.key)
     case .hold: try postpone(change, isRetry: isRetry)
     case .fetch(let key): try file.refreshes.add([key])
@@ -311,7 +311,7 @@ extension ApplyPass {
     if !isAlone, let former, let stamp = change.state.deleted?.stamp {
       try file.storeFormerRow(former, of: key, deletedBy: stamp)
     }
-    if let forgotten { try file.storeLost(forgotten, of: key, true) }
+    if let forgotten { try LostValues(file).store(forgotten, of: key, true) }
     // Rows deleted with the record by a foreign key are recorded as deleted, and this shields
     // them.
     if !facts.hasPending { facts.hasPending = try !file.queue.isEmpty() }

@@ -51,12 +51,18 @@ struct Reconciliation: Sendable {
   func decide(
     here: [Column]?, there: RecordState, pending: Pending = .updates([])
   ) -> Decision {
-    switch (pending, here, there.isAlive) {
-    case (.delete, _, _), (.insert, nil, _), (.updates, nil, false): Decision()
-    case (.insert(let written), let here?, _): unwritten(here, there.columns, by: written)
-    case (.updates, nil, true): Decision(takesServer: columns == nil)
-    case (.updates, let here?, false): columns == nil ? missing(here, there) : Decision()
-    case (.updates(let written), let here?, true): differing(here, there.columns, besides: written)
+    switch pending {
+    case .delete: return Decision()
+    case .insert(let written):
+      return here.map { unwritten($0, there.columns, by: written) } ?? Decision()
+    case .updates(let written):
+      switch comparison.difference(here: here, there: there) {
+      case nil: return Decision()
+      case .missingHere: return Decision(takesServer: columns == nil)
+      case .missingThere(let row): return columns == nil ? missing(row, there) : Decision()
+      case .different(let differences):
+        return differing(differences, there.columns, besides: written)
+      }
     }
   }
 
@@ -73,6 +79,26 @@ struct Reconciliation: Sendable {
     return comparison.differing(here: row, there: states)
       .filter { !comparison.isEmpty($0.here, in: $0.column) }
       .map { Column($0.column, $0.there) }
+  }
+
+  /// Returns the unrecorded values of a row that another device's change replaces. Nothing shows
+  /// which of them are old values received by this device.
+  ///
+  /// - Parameters:
+  ///   - row: the columns with perhaps unrecorded values; `nil` if there is no row.
+  ///   - pending: the columns written by pending operations.
+  static func replaced(
+    _ row: [Column]?, by there: RecordState, besides pending: Set<Name>
+  ) -> Decision {
+    guard let row else { return Decision() }
+    var decision = Decision()
+    decision.losesRow = there.deleted != nil && !there.isAlive
+    decision.lost = row.filter { column in
+      guard column.value != .null, !pending.contains(column.name) else { return false }
+      if decision.losesRow { return true }
+      return there.columns.contains { $0.name == column.name && $0.value != column.value }
+    }
+    return decision
   }
 
   /// Decides about a row if the pending insert lacks columns. They have got values since: after a
@@ -103,10 +129,10 @@ struct Reconciliation: Sendable {
   }
 
   private func differing(
-    _ here: [Column], _ there: [ColumnState], besides pending: Set<Name>
+    _ differences: [ColumnDifference], _ there: [ColumnState], besides pending: Set<Name>
   ) -> Decision {
     var decision = Decision()
-    for difference in comparison.differing(here: here, there: there)
+    for difference in differences
     where (columns?.contains(difference.column) ?? true) && !pending.contains(difference.column) {
       let name = difference.column
       let state = there.first { $0.name == name }

@@ -80,6 +80,20 @@ struct RowComparison: Sendable {
   /// The rules of the table's local columns, by name.
   let rules: [Name: ColumnRule]
 
+  /// Returns the difference between a row and the record as the server has it; `nil` without one.
+  ///
+  /// - Parameter here: the row's columns; `nil` if there is no row.
+  func difference(here: [Column]?, there: RecordState) -> RecordDifference.Kind? {
+    switch (here, there.isAlive) {
+    case (nil, false): return nil
+    case (nil, true): return .missingHere
+    case (let here?, false): return .missingThere(here)
+    case (let here?, true):
+      let columns = differing(here: here, there: there.columns)
+      return columns.isEmpty ? nil : .different(columns)
+    }
+  }
+
   /// Returns the differing columns, ordered by the bytes of their names.
   func differing(here: [Column], there: [ColumnState]) -> [ColumnDifference] {
     var found: [ColumnDifference] = []
@@ -119,6 +133,21 @@ struct RowComparison: Sendable {
     case .varying: true
     }
   }
+}
+
+extension RecordDifference.Kind {
+  /// The values that perhaps no other device has.
+  var lost: [Column] {
+    switch self {
+    case .missingHere: []
+    case .missingThere(let row): row.filter { $0.value != .null }
+    case .different(let columns):
+      columns.filter { $0.here != .null }.map { Column($0.column, $0.here) }
+    }
+  }
+
+  /// True if a repair deletes the row.
+  var losesRow: Bool { if case .missingThere = self { true } else { false } }
 }
 
 /// A record's deferred changes laid over the row: the record as received by this device.

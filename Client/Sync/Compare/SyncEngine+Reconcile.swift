@@ -38,31 +38,20 @@ extension SyncEngine {
   }
 
   private func compare(_ table: UnrecordedTable, _ api: SyncAPI) async throws -> ReconciledRows {
-    try await thread.run { try $0.checkUnrecordedKeys(of: table) }
-    let verifier = try await verifier(api, .replica(thread))
-    var report = VerifyReport(cursor: verifier.cursor)
+    try await thread.run { try Reconciler($0).checkKeys(of: table) }
+    let comparison = try await comparison(api, .replica(thread))
+    var report = VerifyReport(cursor: comparison.cursor)
     let root =
-      try await verifier.tables(&report).first { $0.table == table.table }
+      try await comparison.tables(&report).first { $0.table == table.table }
       ?? DigestAnswer.TableDigest(table: table.table, records: 0, digest: .zero)
     var rows = ReconciledRows()
-    _ = try await verifier.forEachSuspect(of: root, .all, &report) { suspects, report in
-      rows += try await reconcile(suspects, of: table, verifier, &report)
+    _ = try await comparison.forEachSuspect(of: root, .all, &report) { suspects, report in
+      try await comparison.fetch(suspects, &report) { changes, _ in
+        rows += try await thread.run { try Reconciler($0).reconcile(changes, of: table) }
+      }
     }
     let result = rows
-    try await thread.run { try $0.markCompared(table, result) }
-    return rows
-  }
-
-  private func reconcile(
-    _ keys: [RecordKey], of table: UnrecordedTable, _ verifier: Verifier,
-    _ report: inout VerifyReport
-  ) async throws -> ReconciledRows {
-    var rows = ReconciledRows()
-    var waiting = keys.filter { NameRule.fault(inRecord: $0.record, limits: limits) == nil }[...]
-    while !waiting.isEmpty {
-      let changes = try await verifier.records(&waiting, &report)
-      rows += try await thread.run { try $0.reconcile(changes, of: table) }
-    }
+    try await thread.run { try Reconciler($0).markCompared(table, result) }
     return rows
   }
 }

@@ -115,7 +115,7 @@ extension ReplicaFile {
         let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
         try log(
           "lost",
-          "the server does not have \(table.name)/\(record) any more; here it \(Self.held(columns))"
+          "the server does not have \(table.name)/\(record) any more; here it \(LostValues.held(columns))"
         )
       }
       room -= records.count
@@ -135,7 +135,7 @@ extension ReplicaFile {
         let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
         try log(
           "edited",
-          "\(table.name)/\(record) was deleted before its edit here; it \(Self.held(columns))"
+          "\(table.name)/\(record) was deleted before its edit here; it \(LostValues.held(columns))"
         )
         room -= 1
       }

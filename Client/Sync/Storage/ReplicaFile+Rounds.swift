@@ -115,7 +115,7 @@ extension ReplicaFile {
   /// - Parameter clockOffset: the server's clock minus this device's, in milliseconds.
   func finish(_ round: SyncRound, clockOffset: Int64?) throws -> SyncReport {
     var report = round.report
-    for (table, rows) in round.reconciled.tables { try endReconciling(table, rows) }
+    for (table, rows) in round.reconciled.tables { try Reconciler(self).end(table, rows) }
     if let order = round.sentThrough {
       report.unreconciled = try unrecordedTables().count
       report.left = try queue.unconfirmedCount(through: order)

@@ -41,7 +41,7 @@ extension ReplicaFile {
         let isGuarded = try needsGuards()
         for table in added { try installTriggers(for: table, isGuarded: isGuarded) }
       }
-      for table in tables { try storeOverwritten(in: table) }
+      for table in tables { try Reconciler(self).storeOverwritten(in: table) }
       // Each pull tries changes rejected by the schema.
       try KeptRetry(self).apply(tables.map { .unknown(in: $0.name) })
       try adoptSpelling(of: added)

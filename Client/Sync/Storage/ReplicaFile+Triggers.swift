@@ -65,7 +65,7 @@ extension ReplicaFile {
       forgetNames()
     }
     for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
-    for table in changed { try storeOverwritten(in: table) }
+    for table in changed { try Reconciler(self).storeOverwritten(in: table) }
     try KeptRetry(self).apply(changed.map { .unknown(in: $0.name) })
     try markChecked()
   }
