@@ -91,7 +91,7 @@ struct CascadeBaseTests {
   @Test("a row that a full list has brought has seen all of the list")
   func replacement() throws {
     let replica = try family()
-    try replica.file.beginReplacement(Problem(.cursorExpired, "the cursor is too old"))
+    try ReplacingPull(replica.file).begin(Problem(.cursorExpired, "the cursor is too old"))
     try replica.apply([
       maker.change(2, "p", "P1", []), maker.deletion(7, "p", "P2"),
       maker.change(8, "k", "old", [Column("note", "b"), Column("p", "P2")]),

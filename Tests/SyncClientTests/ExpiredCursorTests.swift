@@ -32,7 +32,7 @@ struct ExpiredCursorTests {
     try replica.apply(records)
     try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
     try replica.run("INSERT INTO tasks(id, title) VALUES ('d', 'new')")
-    try replica.file.beginReplacement(Problem(.lostAndExpired, "lost and old"))
+    try ReplacingPull(replica.file).begin(Problem(.lostAndExpired, "lost and old"))
     try replica.apply([records[0]], head: 9)
     #expect(
       try replica.rows("SELECT id, title FROM tasks ORDER BY id") == [
@@ -63,7 +63,7 @@ struct ExpiredCursorTests {
     try replica.run("UPDATE tasks SET title = 'two' WHERE id = 'a'")
     let update = try replica.pending.map(\.id)
     let name = try replica.file.identity().device
-    try replica.file.beginReplacement(Problem(.cursorExpired, "old"))
+    try ReplacingPull(replica.file).begin(Problem(.cursorExpired, "old"))
     // A copy has gone on with the chain; the insert is in the history, or was pruned from it.
     try replica.apply(
       [maker.change(1, "tasks", "a", [Column("title", "one")])], head: 9,

@@ -46,7 +46,7 @@ struct KnownHistoryTests {
       _ = try replica.file.chain.receive(replica.receipt(packet, first: place))
     }
     let first = try #require(try replica.file.packets.current().first)
-    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
     #expect(try replica.file.knownCursor() == nil)
     try replica.apply(
       [PageMaker().change(1, "tasks", "5", [Column("title", "x")])], head: 1, tail: first.tail)
@@ -62,7 +62,7 @@ struct KnownHistoryTests {
     _ = try replica.freeze()
     #expect(try replica.pending.map(\.base) == [3])
     // A copy of this file has sent it to the restored server, and then something else.
-    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
     try replica.apply(
       [maker.change(2, "tasks", "a", [Column("title", "one")])], head: 5,
       tail: OperationID(UniqueID(high: 9, low: 9)))

@@ -157,7 +157,7 @@ struct LargeRowTests {
     // The server was created from scratch, and no device keeps the operations any more.
     try replica.file.connection.execute(
       "DELETE FROM ferry_operations; DELETE FROM ferry_packets")
-    try replica.file.beginReplacement(Problem(.epochChanged, "another epoch"))
+    try ReplacingPull(replica.file).begin(Problem(.epochChanged, "another epoch"))
     let page = maker.page([maker.change(1, "other", "x", [])])
     _ = try replica.file.apply(last: page.body, page.head)
     let rescued = try replica.pending

@@ -108,7 +108,7 @@ struct MissionCatalogueTests {
       try fixture.apply([
         published(try record("m"), at: 1), published(try record("n"), at: 2),
       ])
-      try fixture.file.beginReplacement(Problem(code, "the server has lost it"))
+      try ReplacingPull(fixture.file).begin(Problem(code, "the server has lost it"))
       try fixture.apply([published(try record("n"), at: 2)])
       #expect(try kept(fixture).map(\.id.value) == ["n"])
       #expect(try fixture.pending.isEmpty)

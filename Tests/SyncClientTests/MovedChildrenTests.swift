@@ -276,7 +276,7 @@ struct MovedChildrenTests {
   @Test("a full list removes rows that it does not name without recording that")
   func replacement() throws {
     let replica = try family()
-    try replica.file.beginReplacement(Problem(.cursorExpired, "the cursor is too old"))
+    try ReplacingPull(replica.file).begin(Problem(.cursorExpired, "the cursor is too old"))
     try replica.apply([maker.change(9, "p", "other", [])])
     #expect(try replica.rows("SELECT id FROM k").isEmpty)
     #expect(try replica.rows("SELECT id FROM p") == [["other"]])

@@ -120,7 +120,7 @@ struct OwnAdvanceTests {
     #expect(try replica.file.syncState().cursor == page.head.cursor)
     #expect(try replica.file.syncState().anchor?.historyHash == PageMaker.historyHash(at: 5))
     #expect(try replica.file.syncState().anchor?.timeline == PageMaker.timeline(at: 5))
-    try replica.file.beginReplacement(Problem(.historyLost, "gone"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "gone"))
     #expect(
       try replica.rows("SELECT anchor_history_hash, anchor_timeline FROM ferry_replica") == [
         [nil, nil]

@@ -37,7 +37,7 @@ struct RescuedCounterTests {
   private func loseAll(
     _ replica: ReplicaFixture, _ code: ProblemCode = .epochChanged, now: Int64 = 0
   ) throws {
-    try replica.file.beginReplacement(Problem(code, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(code, "lost"))
     let page = maker.page([], head: 1, serverTime: now)
     _ = try replica.file.apply(last: page.body, page.head)
   }

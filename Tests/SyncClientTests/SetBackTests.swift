@@ -41,7 +41,7 @@ struct SetBackTests {
     let (replica, packets) = try confirmed()
     try replica.apply([], head: 3, tail: packets[1].tail)
     #expect(try replica.pending.isEmpty)
-    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
     try replica.apply(
       [maker.change(1, "tasks", "a", [Column("title", "one")])], head: 1, tail: packets[0].tail)
     #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["a"], ["b"]])
@@ -52,7 +52,7 @@ struct SetBackTests {
   func unknownDevice() throws {
     let (replica, packets) = try confirmed()
     let old = try replica.file.identity().device
-    try replica.file.beginReplacement(Problem(.epochChanged, "new"))
+    try ReplacingPull(replica.file).begin(Problem(.epochChanged, "new"))
     let page = maker.page([], head: 0)
     _ = try replica.file.apply(last: page.body, page.head)
     let again = try replica.freeze()
@@ -74,7 +74,7 @@ struct SetBackTests {
     let packet = try replica.freeze()[0]
     _ = try replica.file.chain.receive(replica.receipt(packet, first: 1))
     #expect(try replica.pending.isEmpty)
-    try replica.file.beginReplacement(Problem(code, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(code, "lost"))
     let page = maker.page([], head: 0)
     _ = try replica.file.apply(last: page.body, page.head)
     #expect(try replica.freeze().flatMap(\.operations).map(\.id) == packet.operations.map(\.id))
@@ -88,7 +88,7 @@ struct SetBackTests {
       maker.change(2, "tasks", "b", [Column("title", "also theirs")]),
     ])
     try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
-    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
     try replica.apply([maker.deletion(1, "tasks", "b")], head: 1)
     #expect(try replica.rows("SELECT id, title FROM tasks") == [["a", "mine"]])
     let pending = try replica.pending
@@ -105,7 +105,7 @@ struct SetBackTests {
   func rescuedAndDeleted() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
-    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
     try replica.apply([], head: 0)
     try replica.run("DELETE FROM tasks WHERE id = 'a'")
     // Another device may have re-uploaded the row meanwhile.
@@ -121,7 +121,7 @@ struct SetBackTests {
     try replica.apply(
       (0...count).map { maker.change(SequenceNumber($0 + 1), "tasks", "t\($0)", []) }
         + [maker.change(SequenceNumber(count + 2), "notes", "n", [Column("body", "x")])])
-    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
     try replica.apply([], head: 0)
     let pending = try replica.file.pendingOperations(limit: 100_000)
     #expect(pending.count == count + 2)
@@ -137,7 +137,7 @@ struct SetBackTests {
       [], head: 3, tail: packets[1].tail, serverTime: PacketChain.archiveAgeMax + 1)
     #expect(try replica.file.connection.count("SELECT count(*) FROM ferry_archive") == 1)
     let name = try replica.file.identity().device
-    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
     try replica.apply(
       [maker.change(1, "tasks", "a", [Column("title", "one")])], head: 1, tail: packets[0].tail)
     let again = try replica.freeze()
@@ -154,7 +154,7 @@ struct SetBackTests {
     try replica.apply([], head: 9, tail: packets[1].tail)
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
     #expect(try replica.pending.map(\.base) == [9])
-    try replica.file.beginReplacement(Problem(code, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(code, "lost"))
     try replica.apply(
       [maker.change(1, "tasks", "a", [Column("title", "one")])], head: 5, tail: packets[0].tail)
     #expect(try replica.pending.map(\.base) == [0, 0], "one of the archive, and the new one")
@@ -168,7 +168,7 @@ struct SetBackTests {
       [maker.change(4, "tasks", "b", [Column("tag", "theirs")], inserts: false)],
       tail: packets[1].tail)
     #expect(try replica.rows("SELECT tag FROM tasks WHERE id = 'b'") == [["theirs"]])
-    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
     // The server does not know this device's name: the device sends the insert again.
     let page = maker.page(
       [
@@ -190,7 +190,7 @@ struct SetBackTests {
     ])
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'mine')")
     try replica.run("UPDATE tasks SET title = 'lost with its record' WHERE id = 'b'")
-    try replica.file.beginReplacement(Problem(.cursorExpired, "old"))
+    try ReplacingPull(replica.file).begin(Problem(.cursorExpired, "old"))
     #expect(try replica.rows("SELECT count(*) FROM tasks") == [[3]])
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "x")])], head: 9)
     #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["a"], ["c"]])
@@ -249,7 +249,7 @@ extension SetBackTests {
     let next = try replica.freeze()
     #expect(try replica.file.connection.count("SELECT count(*) FROM ferry_archived_packets") == 1)
     // The new name's first packet came to the server after a restore from an empty backup.
-    try replica.file.beginReplacement(Problem(.cursorAhead, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.cursorAhead, "lost"))
     let changes = next.flatMap(\.operations).enumerated().map { place, operation in
       maker.change(
         SequenceNumber(place + 1), "tasks", operation.key.record, operation.columns)
@@ -291,7 +291,7 @@ extension SetBackTests {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply(
       ["a", "b", "c"].map { maker.change(1, "tasks", $0, [Column("title", "theirs")]) })
-    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
     try replica.apply([], head: 0)
     let packet = try replica.freeze()[0]
     let refusal = Refusal(
@@ -306,8 +306,8 @@ extension SetBackTests {
   func expiredWhileRescuing() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([maker.change(1, "tasks", "a", [Column("title", "theirs")])])
-    try replica.file.beginReplacement(Problem(.historyLost, "lost"))
-    try replica.file.beginReplacement(Problem(.cursorExpired, "old"))
+    try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
+    try ReplacingPull(replica.file).begin(Problem(.cursorExpired, "old"))
     try replica.apply([], head: 0)
     #expect(try replica.rows("SELECT id FROM tasks") == [["a"]])
     #expect(try replica.pending.map(\.kind) == [.insert])

@@ -95,7 +95,7 @@ struct UnrecordedWritesTests {
       #expect(result.recorded == 1)
       try Reconciler(fixture.file).markCompared(table, result)
     }
-    try fixture.file.beginReplacement(Problem(.cursorExpired, "the cursor is too old"))
+    try ReplacingPull(fixture.file).begin(Problem(.cursorExpired, "the cursor is too old"))
     try fixture.apply([Self.pages.change(9, "tasks", "b", [Column("title", "other")])])
     let rows = try fixture.rows("SELECT id FROM tasks ORDER BY id")
     #expect(rows == (isCompared ? [["b"], ["mine"]] : [["a"], ["b"], ["mine"]]))

@@ -98,7 +98,7 @@ struct PulledList {
       if before.replacement != nil { try pass.recordNames() }
       try applyChanges(&pass, filled, progress)
       if let replacement = before.replacement {
-        try file.finish(replacement, &pass, now: head.serverTime)
+        try ReplacingPull(file).finish(replacement, &pass, now: head.serverTime)
       }
       try applyDeferred(&pass)
       let recalled = try resolveReferences(pass, deferred)

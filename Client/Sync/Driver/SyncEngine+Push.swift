@@ -28,7 +28,7 @@ extension SyncEngine {
         try await pull(api, &report, nil, progress)
         try await thread.run { try $0.prepareUploads() }
       case .pullFromStart:
-        try await thread.run { try $0.beginReplacement(problem) }
+        try await thread.run { try ReplacingPull($0).begin(problem) }
         try await pull(api, &report, nil, progress)
         try await thread.run { try $0.prepareUploads() }
       case .giveUp: throw ReplicaError.leftBehind(problem.detail)

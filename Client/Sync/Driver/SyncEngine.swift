@@ -209,7 +209,7 @@ package struct SyncEngine: Sendable {
       } catch ReplicaError.refused(let problem)
         where problem.code.needsReplacement && attempt < replacementsMax
       {
-        try await thread.run { try $0.beginReplacement(problem) }
+        try await thread.run { try ReplacingPull($0).begin(problem) }
       } catch ReplicaError.refused(let problem)
         where problem.code == .deviceTaken && attempt < replacementsMax
       {

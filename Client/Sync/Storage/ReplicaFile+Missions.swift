@@ -51,14 +51,4 @@ extension ReplicaFile {
     else { return }
     try connection.transaction { try KeptRetry(self).apply([.unknown(in: MissionRecord.table)]) }
   }
-
-  /// Removes missions not named by a complete pull. They were retracted, or lost with the server's
-  /// history, and this device does not re-upload them.
-  func removeMissionsNotNamed() throws {
-    try connection.execute(
-      """
-      DELETE FROM ferry_missions WHERE NOT EXISTS (SELECT 1 FROM temp.ferry_named AS n
-        WHERE n.tbl = 'ferry_missions' AND n.record = ferry_missions.id)
-      """)
-  }
 }

@@ -159,6 +159,8 @@ package final class ReplicaFile {
   /// Records to fetch whole with the next pull.
   var refreshes: RefreshTable { RefreshTable(connection: connection) }
 
+  var marks: CursorMarks { CursorMarks(connection: connection) }
+
   /// The pull list that is not complete.
   package var incoming: StagedList {
     StagedList(connection: connection, limits: limits, wallClock: wallClock)
@@ -235,6 +237,12 @@ package final class ReplicaFile {
   /// Returns the space's rules for a table.
   func rules(for table: TableSchema) throws -> TableRules {
     try schemas.current().rules(for: table.name)
+  }
+
+  /// Returns the columns of a table that are counters.
+  func counters(of table: TableSchema) throws -> [Name] {
+    let rules = try rules(for: table)
+    return table.columns.map(\.name).filter { rules.policy(of: $0) == .counter }
   }
 
   /// Returns a number that changes when another connection has changed the file.

@@ -32,14 +32,18 @@ enum Replacement: Int64, Sendable {
   }
 }
 
-extension ReplicaFile {
-  var marks: CursorMarks { CursorMarks(connection: connection) }
+/// A pull from the start: its beginning, and its end after all pages.
+struct ReplacingPull {
+  private let file: ReplicaFile
+  private var connection: SQLiteConnection { file.connection }
+
+  init(_ file: ReplicaFile) { self.file = file }
 
   /// Begins a replacement: the server cannot continue from this replica's cursor. The next pull
   /// requests everything.
-  func beginReplacement(_ problem: Problem) throws {
+  func begin(_ problem: Problem) throws {
     try connection.transaction {
-      let kind = Replacement(problem.code, during: try syncState().replacement)
+      let kind = Replacement(problem.code, during: try file.syncState().replacement)
       try connection.run(
         """
         UPDATE ferry_replica SET epoch = NULL, applied = 0, received = 0, head = 0,
@@ -48,16 +52,16 @@ extension ReplicaFile {
         """, kind.rawValue)
       // Rows missing from a copy of the server are young. Only a server started from scratch lacks
       // old ones.
-      if problem.code != .epochChanged { try marks.removeAll() }
+      if problem.code != .epochChanged { try file.marks.removeAll() }
       // Places of a lost history have no meaning any more.
       try connection.execute(
         """
         UPDATE ferry_tables SET since = 0 WHERE since > 0;
         UPDATE ferry_untracked SET since = 0
         """)
-      try packets.forgetPlaces()
-      try incoming.removeAll()
-      try log("replaced", "\(problem.detail); pulling everything again")
+      try file.packets.forgetPlaces()
+      try file.incoming.removeAll()
+      try file.log("replaced", "\(problem.detail); pulling everything again")
     }
   }
 
@@ -72,11 +76,11 @@ extension ReplicaFile {
       UPDATE ferry_replica SET replacing = 0
       """)
     var notNamed: [(table: TableSchema, records: [Name])] = []
-    let uploads = try tracked.uploads()
-    let unrecorded = try tablesWithUnknownRows()
-    for name in try tracked.names()
+    let uploads = try file.tracked.uploads()
+    let unrecorded = try file.tablesWithUnknownRows()
+    for name in try file.tracked.names()
     where (replacement == .rescuing || !uploads.contains(name)) && !unrecorded.contains(name) {
-      guard let table = try? schema(of: name) else { continue }
+      guard let table = try? file.schema(of: name) else { continue }
       notNamed.append((table, try recordsNotNamed(of: table)))
     }
     let count = notNamed.reduce(0) { $0 + $1.records.count }
@@ -101,7 +105,7 @@ extension ReplicaFile {
         "removed \(records) that the server lost or other devices deleted; earlier entries list "
           + "the values of \(count > Self.notedRowsMax ? "\(Self.notedRowsMax) records" : "all")"
       }
-    try log("replaced", what)
+    try file.log("replaced", what)
   }
 
   /// The most rows with values in the log, out of ``EventLog/length`` entries.
@@ -110,10 +114,10 @@ extension ReplicaFile {
   private func recordContent(of notNamed: [(table: TableSchema, records: [Name])]) throws {
     var room = Self.notedRowsMax
     for (table, records) in notNamed where room > 0 && !records.isEmpty {
-      let scan = try TableScan(table.name, on: connection, limits: limits)
+      let scan = try TableScan(table.name, on: connection, limits: file.limits)
       for record in records.prefix(room) {
         let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
-        try log(
+        try file.log(
           "lost",
           "the server does not have \(table.name)/\(record) any more; here it \(LostValues.held(columns))"
         )
@@ -125,15 +129,15 @@ extension ReplicaFile {
   /// Logs the values of rows edited here and deleted elsewhere. The server has forgotten the
   /// delete, so no conflict names it.
   private func recordEdits(of notNamed: [(table: TableSchema, records: [Name])]) throws {
-    if try queue.isEmpty() { return }
+    if try file.queue.isEmpty() { return }
     let find = try connection.statement("SELECT 1 FROM ferry_pending WHERE record = ? AND tbl = ?")
     var room = Self.notedRowsMax
     for (table, records) in notNamed where !records.isEmpty {
-      let scan = try TableScan(table.name, on: connection, limits: limits)
+      let scan = try TableScan(table.name, on: connection, limits: file.limits)
       for record in records where room > 0 {
         guard try find.exists(record, table.name) else { continue }
         let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
-        try log(
+        try file.log(
           "edited",
           "\(table.name)/\(record) was deleted before its edit here; it \(LostValues.held(columns))"
         )
@@ -165,35 +169,35 @@ extension ReplicaFile {
   private func rescue(
     _ notNamed: [(table: TableSchema, records: [Name])], now: Int64
   ) throws {
-    let head = try syncState().applied
-    let isKept = try marks.areYoung(now: now)
-    try marks.removeAll()
+    let head = try file.syncState().applied
+    let isKept = try file.marks.areYoung(now: now)
+    try file.marks.removeAll()
     guard notNamed.contains(where: { !$0.records.isEmpty }) else { return }
     // The newest pending operation has the clock's time; these operations do not.
-    try operations.rememberClock()
-    let before = capture.mode
-    capture.endTransaction()
-    capture.mode = .rescuing
-    defer { capture.mode = before }
-    let last = try queue.newestOrder()
+    try file.operations.rememberClock()
+    let before = file.capture.mode
+    file.capture.endTransaction()
+    file.capture.mode = .rescuing
+    defer { file.capture.mode = before }
+    let last = try file.queue.newestOrder()
     for (table, records) in notNamed where !records.isEmpty {
-      let counters = try counters(of: table)
+      let counters = try file.counters(of: table)
       let insert = try connection.prepare(
         CaptureTriggers.recordExisting(table, counters: counters))
       for record in records {
         let key = RecordKey(table: table.name, record: record)
-        let own = isKept || counters.isEmpty ? [] : try operations.markConcurrent(key)
+        let own = isKept || counters.isEmpty ? [] : try file.operations.markConcurrent(key)
         do {
           try insert.run(record)
         } catch {
           guard error.concernsRow, connection.isInTransaction else { throw error }
-          try log("lost", "\(table.name)/\(record) cannot be re-uploaded: \(error.message)")
+          try file.log("lost", "\(table.name)/\(record) cannot be re-uploaded: \(error.message)")
           continue
         }
         if !isKept { try reupload(counters, of: key, pending: own) }
       }
     }
-    capture.endTransaction()
+    file.capture.endTransaction()
     // Others may re-upload the same rows, so a delete that follows has a record to delete. All of
     // the server's changes to them are later than the list.
     try connection.execute(
@@ -203,22 +207,27 @@ extension ReplicaFile {
         """)
   }
 
-  func counters(of table: TableSchema) throws -> [Name] {
-    let rules = try rules(for: table)
-    return table.columns.map(\.name).filter { rules.policy(of: $0) == .counter }
-  }
-
   /// Records the remainder of a row's counters beyond the own increments; these are sent again.
   private func reupload(
     _ counters: [Name], of key: RecordKey, pending: [SyncOperation]
   ) throws {
     for name in counters {
-      guard let value = try value(of: name, in: key) else { continue }
+      guard let value = try file.value(of: name, in: key) else { continue }
       let amount = RescuedCounter.remainder(of: Column(name, value), pending: pending)
       if amount != 0 {
         let id = RescuedCounter.identifier(of: name, in: key)
-        try operations.recordIncrement(amount, of: name, in: key, id: id, base: 0)
+        try file.operations.recordIncrement(amount, of: name, in: key, id: id, base: 0)
       }
     }
+  }
+
+  /// Removes missions not named by a complete pull. They were retracted, or lost with the server's
+  /// history, and this device does not re-upload them.
+  private func removeMissionsNotNamed() throws {
+    try connection.execute(
+      """
+      DELETE FROM ferry_missions WHERE NOT EXISTS (SELECT 1 FROM temp.ferry_named AS n
+        WHERE n.tbl = 'ferry_missions' AND n.record = ferry_missions.id)
+      """)
   }
 }
