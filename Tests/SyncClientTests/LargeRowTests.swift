@@ -90,6 +90,15 @@ struct LargeRowTests {
       try replica.run("UPDATE t SET c9 = printf('%.*c', 10501, 'x')")
     }
     #expect(long?.description.contains("column c9 has 10,501 bytes; ") == true, "\(long as Any)")
+    try replica.file.write { try $0.renameColumn("c9", of: "t", to: "my own") }
+    for (sql, fault) in [
+      ("UPDATE t SET \"my own\" = printf('%.*c', 10501, 'x')", "has 10,501 bytes; "),
+      ("UPDATE t SET \"my own\" = CAST(x'ff' AS TEXT)", "contains text that is not UTF-8"),
+    ] {
+      let renamed = #expect(throws: DatabaseError.self) { try replica.run(sql) }
+      #expect(renamed?.description.contains("table t: column my own \(fault)") == true)
+    }
+    try replica.file.write { try $0.renameColumn("my own", of: "t", to: "c9") }
     #expect(throws: ReplicaError.self) {
       try replica.file.write {
         try $0.batch(

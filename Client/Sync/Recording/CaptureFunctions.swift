@@ -116,7 +116,7 @@ extension CaptureContext {
       // Another program wrote the row: it was never recorded, and may go.
       return kind == .delete ? .success(false) : .failure(refusal(fault, arguments, recorder))
     }
-    let fault: String? = collect { row in
+    let fault: CapturedRow.Fault? = collect { row in
       if isFirst { row.begin(kind) }
       if kind != .update { return collectRow(arguments, into: &row) }
       return collectDifference(arguments, into: &row, isOfBatch: isOfBatch)
@@ -133,7 +133,9 @@ extension CaptureContext {
   }
 
   /// Collects a row's columns. Returns the reason if one cannot be recorded.
-  private func collectRow(_ arguments: SQLiteArguments, into row: inout CapturedRow) -> String? {
+  private func collectRow(
+    _ arguments: SQLiteArguments, into row: inout CapturedRow
+  ) -> CapturedRow.Fault? {
     for index in stride(from: 3, to: arguments.count - 1, by: 2) {
       if let fault = row.add(name: arguments.textBytes(index), arguments, at: index + 1) {
         return fault
@@ -144,7 +146,7 @@ extension CaptureContext {
 
   private func collectDifference(
     _ arguments: SQLiteArguments, into row: inout CapturedRow, isOfBatch: Bool
-  ) -> String? {
+  ) -> CapturedRow.Fault? {
     for index in stride(from: 3, to: arguments.count - 2, by: 3) {
       let name = arguments.textBytes(index)
       if isSame(arguments, index + 1, index + 2) {
@@ -227,6 +229,16 @@ extension CaptureContext {
     return fault.isLength
       ? "\(column) is too long: the whole key may have \(limit) bytes"
       : "\(column) must be an integer, a blob or a text in UTF-8, and not NULL"
+  }
+
+  /// Returns the refusal of a row, with the names of this file.
+  private func refusal(
+    _ fault: CapturedRow.Fault, _ arguments: SQLiteArguments, _ recorder: OperationRecorder
+  ) -> CaptureRefusal {
+    guard let column = fault.column else { return refusal(fault.reason, arguments, recorder) }
+    let name = recorder.localName(
+      ofColumn: column, in: recorder.localName(of: arguments.textBytes(1)))
+    return refusal("column \(name) \(fault.reason)", arguments, recorder)
   }
 
   private func refusal(

@@ -137,7 +137,7 @@ struct CapturedRow {
   /// delete itself can always be recorded.
   mutating func add(
     name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, at index: Int
-  ) -> String? {
+  ) -> Fault? {
     if isDeleted && !isKeepable(arguments, index) { return nil }
     let bytes = isDeleted ? 0 : RowSize.bytes(of: arguments, at: index)
     size.add(name.count + bytes, growth: bytes)
@@ -147,7 +147,7 @@ struct CapturedRow {
   private mutating func addValue(
     name: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, at index: Int, bytes: Int,
     originals: Int = 0
-  ) -> String? {
+  ) -> Fault? {
     let type = arguments.type(index)
     if !isDeleted, type == .text || type == .blob {
       let count =
@@ -172,7 +172,7 @@ struct CapturedRow {
   /// Adds a changed column. The name may begin with the mark of a ``ColumnCapture``.
   mutating func addDifference(
     name marked: UnsafeBufferPointer<UInt8>, _ arguments: SQLiteArguments, old: Int, new: Int
-  ) -> String? {
+  ) -> Fault? {
     let mark = marked.first == UInt8(ascii: "\"") ? nil : marked.first
     let name =
       mark == nil ? marked : UnsafeBufferPointer(rebasing: marked[1...])
@@ -203,8 +203,8 @@ struct CapturedRow {
     return nil
   }
 
-  private mutating func begin(_ name: UnsafeBufferPointer<UInt8>) -> String? {
-    guard isBegun else { return "a row was not begun" }
+  private mutating func begin(_ name: UnsafeBufferPointer<UInt8>) -> Fault? {
+    guard isBegun else { return Fault(reason: "a row was not begun") }
     if !isEmpty { json.raw(",") }
     isEmpty = false
     json.raw(name)
@@ -251,30 +251,41 @@ struct CapturedRow {
 
   private mutating func addText(
     _ text: UnsafeBufferPointer<UInt8>, _ name: UnsafeBufferPointer<UInt8>
-  ) -> String? {
-    guard isValidUTF8(text) else {
-      return "column \(Self.plain(name)) contains text that is not UTF-8"
-    }
+  ) -> Fault? {
+    guard isValidUTF8(text) else { return Fault(name, "contains text that is not UTF-8") }
     json.string(utf8: text)
     return nil
   }
 
-  private func tooLarge(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
-    "column \(Self.plain(name)) has \(count.grouped) bytes; "
-      + "\(limits.valueBytes.grouped) can be synced. Keep large content in a mission"
+  private func tooLarge(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> Fault {
+    Fault(
+      name,
+      "has \(count.grouped) bytes; \(limits.valueBytes.grouped) can be synced. "
+        + "Keep large content in a mission")
   }
 
-  /// Returns a column's name for a message.
-  ///
-  /// - Parameter name: the JSON name with the colon.
-  private static func plain(_ name: UnsafeBufferPointer<UInt8>) -> String {
-    let json = Array(name.dropLast())
-    let plain = try? decode(json) { (reader) throws(MalformedMessage) in try reader.string() }
-    return plain ?? String(decoding: json, as: UTF8.self)
+  private func tooLargeAsJSON(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> Fault {
+    Fault(
+      name,
+      "takes \(count.grouped) bytes as JSON; \(limits.operationBytes.grouped) can be synced. "
+        + "Keep large content in a mission")
   }
+}
 
-  private func tooLargeAsJSON(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
-    "column \(Self.plain(name)) takes \(count.grouped) bytes as JSON; "
-      + "\(limits.operationBytes.grouped) can be synced. Keep large content in a mission"
+extension CapturedRow {
+  /// The reason why a column cannot be recorded.
+  struct Fault {
+    /// The column's name in the space; `nil` for a fault of the row.
+    var column: String?
+    let reason: String
+
+    init(reason: String) { self.reason = reason }
+
+    /// - Parameter name: the JSON name with the colon.
+    init(_ name: UnsafeBufferPointer<UInt8>, _ reason: String) {
+      let json = Array(name.dropLast())
+      let plain = try? decode(json) { (reader) throws(MalformedMessage) in try reader.string() }
+      (column, self.reason) = (plain, reason)
+    }
   }
 }

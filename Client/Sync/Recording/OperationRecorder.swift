@@ -95,6 +95,20 @@ final class OperationRecorder {
     return name ?? String(decoding: table, as: UTF8.self)
   }
 
+  /// Returns the name of a column in this file, for a message.
+  ///
+  /// - Parameters:
+  ///   - column: the name in the space.
+  ///   - table: the table's name in this file.
+  func localName(ofColumn column: String, in table: String) -> String {
+    // In quotation marks, the name is that of the first ledger.
+    let names = quoted("ferry_names")
+    let name = try? connection.first(
+      "SELECT col FROM \(names) WHERE tbl = ? AND first = ? AND col <> ''", table, column
+    ) { $0.text(0) }
+    return name ?? column
+  }
+
   /// Returns the columns of a tracked table's key, for a message; none if they cannot be read.
   ///
   /// - Parameter table: the name in the space.
