@@ -7,8 +7,8 @@ package enum ReplicaGuard {
   package static let functions = [
     "ferry_insert", "ferry_update", "ferry_delete", "ferry_existing", "ferry_aside", "ferry_nested",
     "ferry_records", "ferry_applying", "ferry_operation", "ferry_group", "ferry_base",
-    "ferry_record", "ferry_number", "ferry_join", "ferry_part", "ferry_key", "ferry_inserted",
-    "ferry_referred", "ferry_deleted", "ferry_chosen",
+    "ferry_record", "ferry_number", "ferry_join", "ferry_joined", "ferry_part", "ferry_key",
+    "ferry_inserted", "ferry_referred", "ferry_deleted", "ferry_chosen",
   ]
 
   static func install(on connection: SQLiteConnection) throws(SQLiteError) {
