@@ -27,7 +27,9 @@ struct BundleReportCostTests {
       of: document, hash: manifest, manifestSize: 77,
       signature: [UInt8](repeating: 3, count: 64), signer: [UInt8](repeating: 4, count: 32),
       publishedAt: Self.now)
-    _ = try file.publishMission(record, blobs: [], in: space.id, now: Self.now, random: 1).get()
+    _ = try file.change(space.id, now: Self.now, random: 1) {
+      try $0.publish(record, [], by: nil)
+    }.get()
     return space.id
   }
 

@@ -21,10 +21,9 @@ struct MissionCostTests {
       of: document, hash: hash(number), manifestSize: 77,
       signature: [UInt8](repeating: 3, count: 64), signer: [UInt8](repeating: 4, count: 32),
       publishedAt: Self.now)
-    _ = try file.publishMission(
-      record, blobs: [MissionBlob(hash: hash(number), size: 5)], in: space.id, now: Self.now,
-      random: UInt64(number)
-    ).get()
+    _ = try file.change(space.id, now: Self.now, random: UInt64(number)) {
+      try $0.publish(record, [MissionBlob(hash: hash(number), size: 5)], by: nil)
+    }.get()
   }
 
   /// Returns the work of SQLite in `body`, in thousands of instructions.
@@ -48,9 +47,10 @@ struct MissionCostTests {
     for (round, missions) in [0..<20, 20..<1_020].enumerated() {
       for number in missions {
         try publish(number, in: space, file)
-        let isRetracted = try file.retractMission(
-          try #require(MissionID("tour\(number)")), in: space.id, now: Self.now,
-          random: UInt64(number) + 10_000)
+        let id = try #require(MissionID("tour\(number)"))
+        let isRetracted = try file.change(
+          space.id, now: Self.now, random: UInt64(number) + 10_000
+        ) { try $0.retract(id, by: nil) }
         #expect(isRetracted)
       }
       costs.append(

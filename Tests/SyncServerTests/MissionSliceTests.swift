@@ -124,8 +124,8 @@ struct MissionSliceTests {
       let tally = try reports.tally(of: bundle, latest: 99, on: file)
       #expect(tally.successes + tally.failures == Int64(left))
       #expect(tally.failures == Int64(tally.latest.count))
-      #expect(
-        try file.forgetReports(of: bundle.mission, in: space.id, upTo: 10) == min(left, 10))
+      let gone = try file.together { try reports.forget(bundle.mission, upTo: 10, on: file) }
+      #expect(gone == min(left, 10))
     }
     #expect(try reports.tally(of: bundle, latest: 99, on: file) == BundleTally())
   }

@@ -58,6 +58,17 @@ extension PlainStore {
       }
     }
   }
+
+  package func buffered(
+    in space: Int64, of device: DeviceID
+  ) async throws(StoreError) -> (packets: Int, bytes: Int) {
+    try await plain(.reading) { connection in
+      let found = try connection.rows(
+        SpaceQueries.buffered, [.integer(space), .uuid(device.value)]
+      ) { (packets: Int(try $0.integer(0)), bytes: Int(try $0.integer(1))) }
+      return found.first ?? (0, 0)
+    }
+  }
 }
 
 extension PlainConnection {
@@ -132,6 +143,12 @@ private enum SpaceQueries {
   static let usage = PlainStatement(
     "usage_list",
     "SELECT principal, \(Usage.columns) FROM usage WHERE space = $1 ORDER BY principal")
+  static let buffered = PlainStatement(
+    "buffered_count",
+    """
+    SELECT count(*), CAST(coalesce(sum(bytes), 0) AS bigint) FROM buffered
+    WHERE space = $1 AND device = $2
+    """)
 }
 
 extension SpaceSummary {

@@ -33,22 +33,6 @@ extension PlainStore {
       ) { try Rejection($0) }
     }
   }
-
-  package func identities(
-    of devices: [DeviceID], in space: Int64
-  ) async throws(StoreError) -> [DeviceIdentity] {
-    try await plain(.reading) { connection in
-      try devices.compactMap { device in
-        try connection.rows(
-          DeviceInspection.identity, [.integer(space), .uuid(device.value)]
-        ) { row in
-          DeviceIdentity(
-            device: device, principal: try row.text(0),
-            name: DeviceName(stored: try row.optionalText(1)))
-        }.first
-      }
-    }
-  }
 }
 
 private enum DeviceInspection {
@@ -77,9 +61,6 @@ private enum DeviceInspection {
     WHERE space = $1 AND last_at <= $2 AND (last_at < $2 OR subject < $3)
     ORDER BY last_at DESC, subject DESC LIMIT $4
     """)
-
-  static let identity = PlainStatement(
-    "inspect_identity", "SELECT principal, name FROM devices WHERE space = $1 AND device = $2")
 }
 
 extension DeviceOverview {

@@ -66,17 +66,6 @@ enum BundleReportRule {
 struct BundleReports {
   let space: Int64
 
-  // A writing statement of both databases: reports of one space are stored one after another, and
-  // none after the retraction of its version.
-  private static let lock = PlainStatement(
-    "bundle_reports_lock", "UPDATE spaces SET name_changes = name_changes WHERE id = $1")
-
-  private static let known = PlainStatement(
-    "bundle_report_known",
-    """
-    SELECT state FROM records WHERE space = $1 AND tbl = $2 AND record = $3 AND NOT dead
-    """)
-
   static let former = PlainStatement(
     "bundle_report_former",
     """
@@ -110,7 +99,8 @@ struct BundleReports {
     _ reports: [BundleReport], of device: DeviceID, owner: Principal?, now: Int64,
     by principal: Principal, quota: Int64, on connection: any PlainConnection
   ) throws -> Result<Int, Problem> {
-    try connection.run(Self.lock, [.integer(space)])
+    // Reports of one space are stored one after another, and none after the retraction of its version.
+    try connection.lock(space)
     var kept = 0
     for report in reports where try isPublished(report, on: connection) {
       let place: [PlainValue] = [
@@ -159,12 +149,8 @@ struct BundleReports {
     _ report: BundleReport, on connection: any PlainConnection
   ) throws -> Bool {
     let mission = report.bundle.mission
-    let found = try connection.rows(
-      Self.known, [.integer(space), .text(MissionRecord.table.text), .record(Name(mission.value))]
-    ) { row in
-      try row.bytes(0).withUnsafeBytes { try RecordState(stored: $0, limits: .stored) }
-    }.first
-    let record = MissionRecord(mission, stored: found)
+    let record = MissionRecord(
+      mission, stored: try connection.record(MissionChange.key(mission), in: space))
     return record?.bundle != nil && record?.manifest == report.manifest
   }
 
@@ -315,37 +301,21 @@ extension Problem {
   }
 }
 
-extension SQLiteStore {
-  package func storeBundleReports(
-    _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
-    by principal: Principal, quota: Int64
-  ) async throws(StoreError) -> Result<Int, Problem> {
-    try await write { file in
-      try file.connection.transaction {
-        let owner = try file.device(device, in: space)?.owner
-        return try BundleReports(space: space).store(
-          reports, of: device, owner: owner, now: now, by: principal, quota: quota, on: file)
-      }
-    }
-  }
-}
-
-extension PostgresStore {
-  package func storeBundleReports(
-    _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
-    by principal: Principal, quota: Int64
-  ) async throws(StoreError) -> Result<Int, Problem> {
-    try await run { connection in
-      try connection.transaction { connection in
-        let owner = try PostgresDeviceNames(space: space).owner(of: device, on: connection)
-        return try BundleReports(space: space).store(
-          reports, of: device, owner: owner, now: now, by: principal, quota: quota, on: connection)
-      }
-    }
-  }
-}
-
 extension PlainStore {
+  package func storeBundleReports(
+    _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
+    by principal: Principal, quota: Int64
+  ) async throws(StoreError) -> Result<Int, Problem> {
+    try await plain(.writing) { connection in
+      try connection.together {
+        let known = try connection.identities(of: [device], in: space).first
+        return try BundleReports(space: space).store(
+          reports, of: device, owner: known.map { Principal($0.principal) ?? .anonymous }, now: now,
+          by: principal, quota: quota, on: connection)
+      }
+    }
+  }
+
   package func bundleTallies(
     of bundles: [BundleID], in space: Int64, latest: Int
   ) async throws(StoreError) -> [BundleID: BundleTally] {

@@ -60,8 +60,28 @@ protocol PlainConnection {
   /// Runs a statement with each of these lists of parameters.
   func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws
 
+  /// Runs a look-up of many keys. `read` gets the place of the key, too; rows are in the order of
+  /// the keys.
+  func rows<T>(
+    _ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]],
+    _ read: (_ place: Int, any PlainRow) throws -> T
+  ) throws -> [T]
+
+  /// Runs a statement about many keys, all in one transaction.
+  func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws
+
   /// Runs `body` in one transaction.
   func together<T>(_ body: () throws -> T) throws -> T
+
+  /// Keeps other writers of a space away until the transaction ends.
+  func lock(_ space: Int64) throws
+
+  /// Rows that a short transaction changes at most.
+  var sliceRows: Int { get }
+
+  /// Forgets content whose use ended before `moment`, of any space: ``sliceRows`` entries, or all.
+  /// Returns their number.
+  func endBlobs(before moment: Int64) throws -> Int
 }
 
 /// A store that lends connections for such queries.
@@ -73,6 +93,17 @@ protocol PlainStore: Sendable {
     _ use: PlainUse, for function: String,
     _ body: @escaping @Sendable (any PlainConnection) throws -> T
   ) async throws(StoreError) -> T
+
+  /// Runs one transaction that may write operations of the server's in a space, and reports the
+  /// head if it moved.
+  ///
+  /// - Parameters:
+  ///   - now: The wall clock, milliseconds since 1970.
+  ///   - function: The caller, whose name the spans of traces have.
+  func change<T: Sendable>(
+    _ space: Int64, now: Int64, for function: String,
+    _ body: @escaping @Sendable (SpaceChange) throws -> T
+  ) async throws(StoreError) -> T
 }
 
 extension PlainStore {
@@ -83,11 +114,57 @@ extension PlainStore {
   ) async throws(StoreError) -> T {
     try await lend(use, for: function, body)
   }
+
+  /// Runs one transaction that may write operations of the server's in a space.
+  func change<T: Sendable>(
+    _ space: Int64, now: Int64, _ function: String = #function,
+    _ body: @escaping @Sendable (SpaceChange) throws -> T
+  ) async throws(StoreError) -> T {
+    try await change(space, now: now, for: function, body)
+  }
+
+  /// Repeats a short transaction until it changes fewer rows than one may: those of other spaces go
+  /// between two of them. Returns the number of all rows.
+  ///
+  /// - Parameters:
+  ///   - function: The caller, whose name the spans of traces have.
+  ///   - body: Returns the number of changed rows.
+  @discardableResult
+  func inSlices(
+    for function: String = #function,
+    _ body: @escaping @Sendable (any PlainConnection) throws -> Int
+  ) async throws(StoreError) -> Int {
+    var count = 0
+    while true {
+      let (changed, isLast) = try await plain(.writing, for: function) { connection in
+        let changed = try connection.together { try body(connection) }
+        return (changed, changed < connection.sliceRows)
+      }
+      count += changed
+      if isLast { return count }
+    }
+  }
+}
+
+/// A transaction that may write operations of the server's in a space.
+struct SpaceChange {
+  let connection: any PlainConnection
+  let space: Int64
+  /// The space before the change, under its lock.
+  let state: SpaceState
+  /// The wall clock, milliseconds since 1970.
+  let now: Int64
+  /// For the identifiers of the operations.
+  let random: UInt64
+  /// Writes the rows of operations.
+  let save: (IngestEffects) throws -> Void
 }
 
 /// The purpose of a connection.
 enum PlainUse: Sendable {
   case reading
+  /// Reading for a device that syncs.
+  case pulling
   case writing
   /// Reading before a request is admitted.
   case authenticating

@@ -1,5 +1,6 @@
 import FerryPostgres
 import FerryProtocol
+import Foundation
 
 extension PostgresConnection: PlainConnection {
   static var sequenceSpace: String { "(space + 0)" }
@@ -23,7 +24,40 @@ extension PostgresConnection: PlainConnection {
     }
   }
 
+  func rows<T>(
+    _ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]],
+    _ read: (_ place: Int, any PlainRow) throws -> T
+  ) throws -> [T] {
+    if keys.isEmpty { return [] }
+    let parameters = PostgresParameters(shared, batch.columns, keys)
+    return try query(PostgresStatement(batch.many), parameters).map { row in
+      try read(Int(try row.int8(0)) - 1, FoundRow(row: row))
+    }
+  }
+
+  func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
+    if keys.isEmpty { return }
+    _ = try query(
+      PostgresStatement(batch.many), PostgresParameters(shared, batch.columns, keys))
+  }
+
   func together<T>(_ body: () throws -> T) throws -> T { try transaction { _ in try body() } }
+
+  /// Locks the row of a space.
+  static let lock = PostgresStatement(
+    "space_lock", "SELECT 1 FROM spaces WHERE id = $1 FOR UPDATE")
+
+  func lock(_ space: Int64) throws { _ = try query(Self.lock, [.int8(space)]) }
+
+  var sliceRows: Int { 10_000 }
+
+  /// Citus runs it on every worker, so it has no limit.
+  private static let endBlobs = PostgresStatement(
+    "mission_blobs_end", "DELETE FROM mission_blobs WHERE ended < $1")
+
+  func endBlobs(before moment: Int64) throws -> Int {
+    try query(Self.endBlobs, [.int8(moment)]).affected
+  }
 }
 
 extension PostgresStore: PlainStore {
@@ -32,12 +66,46 @@ extension PostgresStore: PlainStore {
     _ body: @escaping @Sendable (any PlainConnection) throws -> T
   ) async throws(StoreError) -> T {
     let isFirst = use == .authenticating
-    return try await run(
-      in: isFirst ? .authentication : .push, mayUseWorker: isFirst, for: function
-    ) {
-      try body($0)
-    }
+    let lane: PoolLane = isFirst ? .authentication : use == .pulling ? .pull : .push
+    return try await run(in: lane, mayUseWorker: isFirst, for: function) { try body($0) }
   }
+
+  func change<T: Sendable>(
+    _ space: Int64, now: Int64, for function: String,
+    _ body: @escaping @Sendable (SpaceChange) throws -> T
+  ) async throws(StoreError) -> T {
+    let random = makeRandom()
+    let (head, answer) = try await run(for: function) { [timelines] connection in
+      var written: SpaceState?
+      let answer = try connection.transaction { connection in
+        let state = try PostgresTimelines(space: space, own: timelines).lock(on: connection)
+        let writes = PostgresIngestWrites(space: space, now: now)
+        return try body(
+          SpaceChange(
+            connection: connection, space: space, state: state, now: now, random: random
+          ) { effects in
+            if effects.isEmpty { return }
+            _ = try connection.pipeline { writes.add(effects, to: &$0) }
+            written = effects.space
+          })
+      }
+      if let written { timelines.update(written, of: space) }
+      return (written?.head, answer)
+    }
+    if let head { notify(head, of: space) }
+    return answer
+  }
+}
+
+/// A found row, behind the place of its key.
+private struct FoundRow: PlainRow {
+  let row: PostgresRow
+
+  func isNull(_ column: Int) -> Bool { row.isNull(column + 1) }
+  func integer(_ column: Int) throws -> Int64 { try row.int8(column + 1) }
+  func text(_ column: Int) throws -> String { try row.text(column + 1) }
+  func bytes(_ column: Int) throws -> [UInt8] { try row.bytes(column + 1) }
+  func recordName(_ column: Int) throws -> StoredRecordName { try row.recordName(column + 1) }
 }
 
 extension PostgresRow: PlainRow {
@@ -60,5 +128,41 @@ extension PostgresParameters {
       case .uuid(let value): append(uuidBytes: value.bytes)
       }
     }
+  }
+
+  /// Appends an array for each column of the keys.
+  fileprivate init(
+    _ shared: [PlainValue], _ columns: [PlainBatch.Column], _ keys: [[PlainValue]]
+  ) {
+    self.init(shared)
+    for (place, column) in columns.enumerated() {
+      append(column.type, keys.map { $0[place] })
+    }
+  }
+
+  private mutating func append(_ type: PlainType, _ values: [PlainValue]) {
+    switch type {
+    case .integer:
+      var array = PostgresArray<Int64>()
+      for case .integer(let value) in values { array.append(value) }
+      append(whole: array, values.count)
+    case .text:
+      var array = PostgresArray<String>()
+      for case .text(let value) in values { array.append(value) }
+      append(whole: array, values.count)
+    case .bytes:
+      var array = PostgresArray<[UInt8]>()
+      for case .bytes(let value) in values { array.append(bytes: value) }
+      append(whole: array, values.count)
+    case .uuid:
+      var array = PostgresArray<UUID>()
+      for case .uuid(let value) in values { array.append(high: value.high, low: value.low) }
+      append(whole: array, values.count)
+    }
+  }
+
+  private mutating func append<E>(whole array: PostgresArray<E>, _ count: Int) {
+    precondition(array.count == count, "a value of a key has another type than the column")
+    append(array)
   }
 }

@@ -24,8 +24,46 @@ extension SQLiteStoreFile: PlainConnection {
     }
   }
 
+  func rows<T>(
+    _ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]],
+    _ read: (_ place: Int, any PlainRow) throws -> T
+  ) throws -> [T] {
+    try keys.enumerated().flatMap { place, key in
+      try rows(batch.single, shared + key) { try read(place, $0) }
+    }
+  }
+
+  func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
+    try run(batch.single, forEach: keys.map { shared + $0 })
+  }
+
   func together<T>(_ body: () throws -> T) throws -> T {
     try connection.transaction { try body() }
+  }
+
+  /// Does nothing: the file has one writer.
+  func lock(_ space: Int64) {}
+
+  var sliceRows: Int { slice.rows }
+
+  func endBlobs(before moment: Int64) throws -> Int {
+    try connection.run(
+      """
+      DELETE FROM mission_blobs WHERE (space, mission, sha256) IN (
+        SELECT space, mission, sha256 FROM mission_blobs WHERE ended < ? ORDER BY ended LIMIT ?)
+      """, moment, sliceRows)
+  }
+
+  /// Runs one durable transaction that may write operations of the server's.
+  func change<T>(
+    _ space: Int64, now: Int64, random: UInt64, _ body: (SpaceChange) throws -> T
+  ) throws -> T {
+    try change(space) {
+      try body(
+        SpaceChange(
+          connection: self, space: space, state: try spaceState(space), now: now, random: random
+        ) { try save($0, in: space, now: now) })
+    }
   }
 }
 
@@ -37,6 +75,30 @@ extension SQLiteStore: PlainStore {
     use == .writing
       ? try await write(for: function) { try body($0) }
       : try await read(for: function) { try body($0) }
+  }
+
+  func change<T: Sendable>(
+    _ space: Int64, now: Int64, for function: String,
+    _ body: @escaping @Sendable (SpaceChange) throws -> T
+  ) async throws(StoreError) -> T {
+    let random = makeRandom()
+    let (before, answer, head) = try await spaceTurns.perform(space) {
+      () async throws(StoreError) -> (SequenceNumber, T, SequenceNumber) in
+      while true {
+        let done = try await write(for: function) { file in
+          try file.isSettled(space)
+            ? (
+              try file.head(of: space),
+              try file.change(space, now: now, random: random, body), try file.head(of: space)
+            ) : nil
+        }
+        if let done { return done }
+        // A process has ended within a large packet.
+        try await stage(for: function) { try $0.removeStagedRows(space) }
+      }
+    }
+    if head > before { moves.publish(HeadMove(space: space, head: head)) }
+    return answer
   }
 }
 

@@ -201,7 +201,7 @@ struct PostgresIngest {
     var context = IngestContext(
       space: state, now: now, limits: limits, quotas: quotas, room: room)
     context.schema = try schemas.schema(of: space, state) {
-      try SpaceSchema(stored: PostgresSchemaChange.record(in: space, on: connection))
+      try SpaceSchema(stored: connection.record(SchemaChange.key, in: space))
     }
     for row in results[1] { try readDevice(device: row, into: &context) }
     context.buffered = try results[2].compactMap { try BufferedPacket($0) }
@@ -209,9 +209,8 @@ struct PostgresIngest {
     try read(results[4...], lookUps, anchors: anchors, into: &context, on: connection)
     context.hasHadTokens = needsOpenServer && results.last?.isEmpty == false
     try context.boundStates(of: incoming.count)
-    context.timelineEnds = try spaceTimelines.ends(
-      of: incoming.compactMap { $0.cursor?.timeline(before: state.retentionHorizon) },
-      on: connection)
+    context.timelineEnds = try connection.ends(
+      of: incoming.compactMap { $0.cursor?.timeline(before: state.retentionHorizon) }, in: space)
     return context
   }
 

@@ -1,65 +1,10 @@
 import FerryPostgres
 import FerryProtocol
 
-/// The statements to raise a space's retention horizon and delete the rows below it. Only the first
-/// part takes the space's row lock, for a moment. Deleting waits for no writer and no writer waits
-/// for it.
+/// The statements to delete the rows below a space's retention horizon. Deleting waits for no
+/// writer, and no writer waits for it.
 struct PostgresPruning {
   let space: Int64
-
-  // MARK: Retention horizon
-
-  private static let lock = PostgresStatement(
-    "horizon_lock", "SELECT head, retention_horizon FROM spaces WHERE id = $1 FOR UPDATE")
-
-  private static let newestMark = PostgresStatement(
-    "head_time",
-    """
-    SELECT sequence, at FROM head_times WHERE space = $1 AND at <= $2
-    ORDER BY sequence DESC LIMIT 1
-    """)
-
-  private static let mark = PostgresStatement(
-    "head_time_save", "INSERT INTO head_times(space, sequence, at) VALUES ($1, $2, $3)")
-
-  private static let raise = PostgresStatement(
-    "horizon_save", "UPDATE spaces SET retention_horizon = $2 WHERE id = $1")
-
-  private static let forget = PostgresStatement(
-    "head_times_forget", "DELETE FROM head_times WHERE space = $1 AND sequence < $2")
-
-  func raiseRetentionHorizon(
-    _ request: HorizonRequest, on connection: PostgresConnection
-  ) throws -> RaisedHorizon {
-    try connection.transaction { connection in
-      let found = try connection.pipeline { pipeline in
-        pipeline.add(Self.lock, [.int8(space)])
-        pipeline.add(Self.newestMark, [.int8(space), .int8(.max)])
-        pipeline.add(Self.newestMark, [.int8(space), .int8(request.cutoff)])
-      }
-      guard let row = found[0].first else {
-        throw StoreError.spaceGone
-      }
-      let state = HorizonState(
-        head: try row.int8(0), retentionHorizon: try row.int8(1),
-        newest: try found[1].first.map { try HeadTime($0) },
-        oldEnough: try found[2].first.map { try HeadTime($0) })
-      let raised = state.raised(request)
-      _ = try connection.pipeline { pipeline in
-        if let mark = state.dueMark(request) {
-          pipeline.add(Self.mark, [.int8(space), .int8(mark.sequence), .int8(mark.at)])
-        }
-        if raised.retentionHorizon > state.retentionHorizon {
-          pipeline.add(Self.raise, [.int8(space), .int8(raised.retentionHorizon)])
-          pipeline.add(Self.forget, [.int8(space), .int8(raised.retentionHorizon)])
-        }
-        pipeline.commit()
-      }
-      return raised
-    }
-  }
-
-  // MARK: Slices
 
   /// Permits one of several servers to prune a space at a time. The number is Ferry's own.
   private static let claim = PostgresStatement(
@@ -202,7 +147,7 @@ struct PostgresPruning {
     _ slice: PruneSlice, _ work: inout PruneWork, on connection: PostgresConnection
   ) throws {
     let found = try connection.pipeline { pipeline in
-      pipeline.add(Self.lock, [.int8(space)])
+      pipeline.add(PostgresConnection.lock, [.int8(space)])
       pipeline.add(
         Self.buffered,
         [.int8(space), .int8(slice.bufferedBefore), .int8(Int64(PruneWork.bufferedRows))])
@@ -218,11 +163,5 @@ struct PostgresPruning {
     }
     let counts = try found.dropFirst().map { Int(try $0[0].int8(0)) }
     (work.rows.buffered, work.rows.devices) = (counts[0], counts.dropFirst().reduce(0, +))
-  }
-}
-
-extension HeadTime {
-  fileprivate init(_ row: PostgresRow) throws {
-    self.init(sequence: try row.int8(0), at: try row.int8(1))
   }
 }

@@ -17,22 +17,6 @@ struct PostgresSchemaChange {
   /// Bytes of states examined in one round trip, above which no further record is added.
   var chunkBytes: Int64 = 8 << 20
 
-  private static let read = PostgresStatement(
-    "schema",
-    """
-    SELECT state FROM records
-    WHERE space = $1 AND tbl = '\(SchemaChange.key.table)' AND record = '\(SchemaChange.key.record)'
-    """)
-
-  /// Returns the record of the schema; `nil` if there is none.
-  static func record(
-    in space: Int64, on connection: PostgresConnection
-  ) throws -> RecordState? {
-    try connection.query(read, [.int8(space)]).first.map { row in
-      try row.bytes(0) { try RecordState(stored: $0, limits: .stored) }
-    }
-  }
-
   /// Applies a schema. Returns the schema in force, and the head if it moved.
   ///
   /// - Parameter random: For the identifier of the reporting operation.
@@ -42,7 +26,7 @@ struct PostgresSchemaChange {
     do {
       let (effects, answer) = try connection.transaction { connection in
         let state = try PostgresTimelines(space: space, own: timelines).lock(on: connection)
-        let record = try Self.record(in: space, on: connection)
+        let record = try connection.record(SchemaChange.key, in: space)
         let current = try SpaceSchema(stored: record) ?? .empty
         let decision = SchemaChange.decide(
           document, current: current, record: record, in: state,
@@ -64,20 +48,13 @@ struct PostgresSchemaChange {
     }
   }
 
-  private static let version = PostgresStatement(
-    "schema_version",
-    "UPDATE spaces SET schema_version = $2, minimum_protocol = $3 WHERE id = $1")
-
   private func save(_ effects: IngestEffects, on connection: PostgresConnection) throws {
     let writes = PostgresIngestWrites(space: space, now: now)
     _ = try connection.pipeline { pipeline in
       writes.add(effects, to: &pipeline)
       pipeline.add(
-        Self.version,
-        [
-          .int8(space), .int8(effects.space.schemaVersion),
-          .int8(Int64(effects.space.minimumProtocol)),
-        ])
+        PostgresStatement(SchemaQueries.version),
+        PostgresParameters(SchemaQueries.values(effects.space, in: space)))
       PostgresAudit.append(
         mark, .schemaApplied, of: space, "version \(effects.space.schemaVersion)", to: &pipeline)
       pipeline.commit()

@@ -2,12 +2,6 @@ import FerryPostgres
 import FerryProtocol
 
 extension PostgresStore {
-  package func raiseRetentionHorizon(
-    of space: Int64, _ request: HorizonRequest
-  ) async throws(StoreError) -> RaisedHorizon {
-    try await run { try PostgresPruning(space: space).raiseRetentionHorizon(request, on: $0) }
-  }
-
   package func prune(
     _ slice: PruneSlice, of space: Int64
   ) async throws(StoreError) -> PruneStep {

@@ -194,12 +194,6 @@ package final class PostgresStore: SyncStore {
     return batch
   }
 
-  package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
-    try await run { connection in
-      try SpaceSchema(stored: PostgresSchemaChange.record(in: space, on: connection)) ?? .empty
-    }
-  }
-
   package func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
     by mark: AuditMark?
@@ -252,23 +246,6 @@ package final class PostgresStore: SyncStore {
   package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
     try await run(in: .upkeep, mayUseWorker: true) {
       try PostgresDigestFold(space: space).run(on: $0)
-    }
-  }
-
-  package func buffered(
-    in space: Int64, of device: DeviceID
-  ) async throws(StoreError) -> (packets: Int, bytes: Int) {
-    try await run { connection in
-      var parameters: PostgresParameters = [.int8(space)]
-      parameters.append(uuidBytes: device.value.bytes)
-      let row = try connection.query(
-        PostgresStatement(
-          "buffered_count",
-          """
-          SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM buffered
-          WHERE space = $1 AND device = $2
-          """), parameters)[0]
-      return (Int(try row.int8(0)), Int(try row.int8(1)))
     }
   }
 

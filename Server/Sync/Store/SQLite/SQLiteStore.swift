@@ -20,7 +20,7 @@ package final class SQLiteStore: SyncStore {
   private let stager: StoreThread
   private let stagerTurns = FairGate(FlowLimits(all: 1), waitingMax: SQLiteStore.waitingMax)
   /// The turns of calls to assign places in a space.
-  private let spaceTurns = SpaceTurns()
+  let spaceTurns = SpaceTurns()
   private let readers: [StoreThread]
   /// Reads under way on each of them.
   private let load = Mutex([Int](repeating: 0, count: SQLiteStore.readerCount))
@@ -89,29 +89,10 @@ package final class SQLiteStore: SyncStore {
     }
   }
 
-  /// Repeats a short transaction, until it changes fewer rows than one may: those of other spaces go
-  /// between two of them. Returns the number of all rows.
-  ///
-  /// - Parameters:
-  ///   - function: The caller, whose name the spans of traces have.
-  ///   - body: Gets the rows that it may change, and returns those that it has changed.
-  @discardableResult
-  func inSlices(
-    for function: String = #function, _ body: @Sendable (SQLiteStoreFile, Int) throws -> Int
-  ) async throws(StoreError) -> Int {
-    let rows = slice.rows
-    var count = 0
-    while true {
-      let changed = try await write(for: function) { try body($0, rows) }
-      count += changed
-      if changed < rows { return count }
-    }
-  }
-
   /// Runs work of many short transactions, beside the writer.
   ///
   /// - Parameter function: The caller, whose name the spans of traces have.
-  private func stage<T: Sendable>(
+  func stage<T: Sendable>(
     for function: String = #function, _ body: @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
     let flow = WorkFlow.current.path
@@ -174,32 +155,6 @@ package final class SQLiteStore: SyncStore {
   /// Removes rows behind the heads, left by a process that ended while it wrote large packets.
   package func recover() async throws(StoreError) { try await stage { try $0.removeStagedRows() } }
 
-  /// Runs one of the server's own operations, and reports the head if it moved.
-  func change<T: Sendable>(
-    _ space: Int64, for function: String = #function,
-    _ body: @Sendable (SQLiteStoreFile, UInt64) throws -> T
-  ) async throws(StoreError) -> T {
-    let random = makeRandom()
-    let (before, answer, head) = try await spaceTurns.perform(space) {
-      () async throws(StoreError) -> (SequenceNumber, T, SequenceNumber) in
-      while true {
-        let done = try await write(for: function) { file in
-          try file.isSettled(space)
-            ? (try file.head(of: space), try body(file, random), try file.head(of: space)) : nil
-        }
-        if let done { return done }
-        // A process has ended within a large packet.
-        try await stage(for: function) { try $0.removeStagedRows(space) }
-      }
-    }
-    if head > before { moves.publish(HeadMove(space: space, head: head)) }
-    return answer
-  }
-
-  package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
-    try await read { try $0.schema(of: space) }
-  }
-
   package func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
     by mark: AuditMark?
@@ -254,12 +209,6 @@ package final class SQLiteStore: SyncStore {
 
   package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
     try await write { try $0.foldDigests(in: space) }
-  }
-
-  package func buffered(
-    in space: Int64, of device: DeviceID
-  ) async throws(StoreError) -> (packets: Int, bytes: Int) {
-    try await read { try $0.buffered(in: space, of: device) }
   }
 
   package func headMoves() -> AsyncStream<HeadMove> { moves.stream() }

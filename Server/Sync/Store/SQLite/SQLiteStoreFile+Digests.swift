@@ -58,7 +58,7 @@ extension SQLiteStoreFile {
       )
     }
     guard var found else { return nil }
-    try found.0.findEnd(of: cursor) { try end(of: $0, in: space) }
+    try found.0.findEnd(of: cursor) { try ends(of: [$0], in: space)[$0] }
     return found
   }
 

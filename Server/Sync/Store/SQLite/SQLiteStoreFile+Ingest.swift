@@ -154,11 +154,8 @@ extension SQLiteStoreFile {
       context.buffered += try bufferedPackets(of: device, in: space)
     }
     try loadUsage(of: incoming.map(\.principal.account), in: space, into: &context)
-    for case let cursor? in incoming.map(\.cursor) {
-      if let timeline = cursor.timeline(before: context.space.retentionHorizon) {
-        context.timelineEnds[timeline] = try end(of: timeline, in: space)
-      }
-    }
+    context.timelineEnds = try ends(
+      of: incoming.compactMap { $0.cursor?.timeline(before: state.retentionHorizon) }, in: space)
     return context
   }
 
@@ -295,13 +292,6 @@ extension SQLiteStoreFile {
       guard bodies[key] != nil else { throw StoreError.failed("a buffered packet is missing") }
     }
     return bodies
-  }
-
-  func record(_ key: RecordKey, in space: Int64) throws -> RecordState? {
-    try connection.first(
-      "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?", space, key.table,
-      StoredRecordName(key.record)
-    ) { try RecordState(stored: $0.blobBytes(0), limits: .stored) }
   }
 
   /// Loads a record's size, and the state if there is room for it.

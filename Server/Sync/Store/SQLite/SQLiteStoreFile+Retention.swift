@@ -5,51 +5,6 @@ extension SQLiteStoreFile {
   /// The most pages freed by one call.
   private static let reclaimedPages: Int64 = 1_000
 
-  // MARK: Retention horizon
-
-  func raiseRetentionHorizon(of space: Int64, _ request: HorizonRequest) throws -> RaisedHorizon {
-    try connection.transaction {
-      let state = try horizonState(of: space, request)
-      if let mark = state.dueMark(request) {
-        try connection.run("INSERT INTO head_times VALUES (?, ?, ?)", space, mark.sequence, mark.at)
-      }
-      let raised = state.raised(request)
-      if raised.retentionHorizon > state.retentionHorizon {
-        try connection.run(
-          "UPDATE spaces SET retention_horizon = ? WHERE id = ?", raised.retentionHorizon, space)
-        try connection.run(
-          "DELETE FROM head_times WHERE space = ? AND sequence < ?", space, raised.retentionHorizon)
-      }
-      return raised
-    }
-  }
-
-  private func horizonState(of space: Int64, _ request: HorizonRequest) throws -> HorizonState {
-    let found = try connection.first(
-      "SELECT head, retention_horizon FROM spaces WHERE id = ?", space
-    ) {
-      ($0.int64(0), $0.int64(1))
-    }
-    guard let (head, retentionHorizon) = found else {
-      throw StoreError.spaceGone
-    }
-    return HorizonState(
-      head: head, retentionHorizon: retentionHorizon,
-      newest: try newestMark(of: space, before: .max),
-      oldEnough: try newestMark(of: space, before: request.cutoff))
-  }
-
-  private func newestMark(of space: Int64, before cutoff: Int64) throws -> HeadTime? {
-    try connection.first(
-      """
-      SELECT sequence, at FROM head_times WHERE space = ? AND at <= ?
-      ORDER BY sequence DESC LIMIT 1
-      """, space, cutoff
-    ) { HeadTime(sequence: $0.int64(0), at: $0.int64(1)) }
-  }
-
-  // MARK: Slices
-
   func prune(_ slice: PruneSlice, of space: Int64) throws -> PruneStep {
     try connection.transaction {
       var work = PruneWork(

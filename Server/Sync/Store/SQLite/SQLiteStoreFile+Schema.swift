@@ -58,11 +58,6 @@ struct SchemaWork: Sendable {
 }
 
 extension SQLiteStoreFile {
-  /// Returns the schema of a space; ``SpaceSchema/empty`` if it has none.
-  package func schema(of space: Int64) throws -> SpaceSchema {
-    try SpaceSchema(stored: record(SchemaChange.key, in: space)) ?? .empty
-  }
-
   /// Puts a schema in force, durably.
   ///
   /// - Parameter random: For the identifier of the reporting operation.
@@ -166,9 +161,7 @@ extension SQLiteStoreFile {
     try requireBasis(of: check, in: space)
     let (schema, effects) = (check.change.schema, check.change.effects)
     try save(effects, in: space, now: work.now)
-    try connection.run(
-      "UPDATE spaces SET schema_version = ?, minimum_protocol = ? WHERE id = ?",
-      effects.space.schemaVersion, effects.space.minimumProtocol, space)
+    try run(SchemaQueries.version, SchemaQueries.values(effects.space, in: space))
     try append(work.mark, .schemaApplied, of: space, "version \(schema.version)")
     let gone = SchemaChange.keysAdded(from: schema, to: check.current)
     try saveStaging(gone.isEmpty ? nil : .removed, of: space)

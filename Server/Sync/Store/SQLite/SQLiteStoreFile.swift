@@ -69,7 +69,7 @@ package final class SQLiteStoreFile {
         return .failure(.spaceGone)
       }
       var snapshot = stored
-      try snapshot.findEnd(of: request.cursor) { try end(of: $0, in: space) }
+      try snapshot.findEnd(of: request.cursor) { try ends(of: [$0], in: space)[$0] }
       let own = try request.device.flatMap { try self.device($0, in: space) }
       if let fault = PageBuilder.fault(in: request, snapshot, owner: own?.owner) {
         return .failure(fault)
@@ -92,13 +92,6 @@ package final class SQLiteStoreFile {
         page.finish(
           snapshot, newest: newest, appliedTail: own?.chain?.tail, deviceName: own?.name, now: now))
     }
-  }
-
-  func buffered(in space: Int64, of device: DeviceID) throws -> (packets: Int, bytes: Int) {
-    try connection.first(
-      "SELECT count(*), coalesce(sum(bytes), 0) FROM buffered WHERE space = ? AND device = ?",
-      space, device.value
-    ) { (Int($0.int64(0)), Int($0.int64(1))) } ?? (0, 0)
   }
 }
 
