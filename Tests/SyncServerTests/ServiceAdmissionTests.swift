@@ -68,7 +68,7 @@ struct ServiceAdmissionTests {
     let writer = try await fixture.token(.writer)
     let packets = "/v1/spaces/notes/packets"
     _ = try await admit(fixture, "POST", packets, token: writer)
-    fixture.store.state.withLock { $0.tokens = [] }
+    try fixture.store.removeTokens()
     #expect(
       try await admit(fixture, "POST", packets, token: writer)
         == .proceeds(Limits.standard.messageBytes))
@@ -155,7 +155,8 @@ struct ServiceAdmissionTests {
     #expect(third.status == 503)
     #expect(third.headers["Retry-After"] != nil)
     #expect(third.problem?.code == .unavailable)
-    let principal = Principal(try #require(fixture.store.state.withLock { $0.tokens.first?.token }))
+    let stored = try await fixture.store.tokens(after: nil, limit: 1)
+    let principal = Principal(try #require(stored.first))
     #expect(fixture.service.streams.count(of: principal) == 2)
     guard case .stream(let stream) = first.body else { throw TestSupportError("no stream") }
     stream.connectionEnded()
@@ -184,7 +185,7 @@ struct ServiceAdmissionTests {
       guard case .stream(let stream) = answer.body else { throw TestSupportError("no stream") }
       streams.append(stream)
     }
-    fixture.store.state.withLock { $0.tokens.removeAll { $0.hash == revoked.hash } }
+    _ = try await fixture.store.removeToken(TokenID(hash: revoked.hash), by: nil)
     fixture.clock.advance(IdentityCache.timeToLive)
     fixture.store.state.withLock { $0.failure = .unavailable("away") }
     await fixture.service.checkStreams()

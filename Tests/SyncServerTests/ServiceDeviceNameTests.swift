@@ -12,12 +12,19 @@ struct ServiceDeviceNameTests {
   private static let other = "0199c368-0c00-7000-800b-0b0000000002"
   private static let path = "/v1/spaces/notes/devices"
 
-  private func put(
-    _ json: String, to device: String = Self.device, _ fixture: ServiceFixture
-  ) async throws -> HTTPResponse {
+  /// Returns the token of the device's owner.
+  private func owner(_ fixture: ServiceFixture) async throws -> AccessToken {
     let token = try await fixture.token(.writer)
-    return await fixture.send(
-      "PUT", "\(Self.path)/\(device)", token: token, body: Array(json.utf8))
+    let known = try #require(try await fixture.store.token(hash: token.hash)).token
+    try fixture.store.add(try #require(DeviceID(Self.device)), of: Principal(known))
+    return token
+  }
+
+  private func put(
+    _ json: String, to device: String = Self.device, _ fixture: ServiceFixture,
+    by token: AccessToken
+  ) async -> HTTPResponse {
+    await fixture.send("PUT", "\(Self.path)/\(device)", token: token, body: Array(json.utf8))
   }
 
   private func ask(_ json: String, _ fixture: ServiceFixture) async throws -> HTTPResponse {
@@ -28,13 +35,14 @@ struct ServiceDeviceNameTests {
   @Test("a device gets a name, members read it, and null removes it")
   func names() async throws {
     let fixture = ServiceFixture()
-    let kept = try await put(#"{"name":"Ada's laptop"}"#, fixture)
+    let owner = try await owner(fixture)
+    let kept = await put(#"{"name":"Ada's laptop"}"#, fixture, by: owner)
     #expect(kept.status == 200)
     #expect(kept.text == #"{"device":"\#(Self.device)","name":"Ada's laptop"}"#)
     let wanted = #"{"devices":["\#(Self.other)","\#(Self.device)"]}"#
     let found = try await ask(wanted, fixture)
     #expect(found.text == #"{"devices":[{"device":"\#(Self.device)","name":"Ada's laptop"}]}"#)
-    #expect(try await put(#"{"name":null}"#, fixture).status == 200)
+    #expect(await put(#"{"name":null}"#, fixture, by: owner).status == 200)
     #expect(try await ask(wanted, fixture).text == #"{"devices":[]}"#)
   }
 
@@ -42,8 +50,9 @@ struct ServiceDeviceNameTests {
   func foreign() async throws {
     let fixture = ServiceFixture()
     let device = try #require(DeviceID(Self.device))
-    fixture.store.state.withLock { _ = $0.foreignDevices.insert(device) }
-    let refused = try await put(#"{"name":"x"}"#, fixture)
+    try fixture.store.add(device, of: try #require(Principal("owner:ada")))
+    let other = try await fixture.token(.writer)
+    let refused = await put(#"{"name":"x"}"#, fixture, by: other)
     #expect(refused.status == 404 && refused.problem?.code == .notFound)
   }
 
@@ -56,15 +65,19 @@ struct ServiceDeviceNameTests {
     ])
   func hostile(json: String) async throws {
     let fixture = ServiceFixture()
-    #expect(try await put(json, fixture).problem?.code == .malformedMessage, "\(json)")
-    #expect(fixture.store.state.withLock { $0.deviceNames.isEmpty })
+    let owner = try await owner(fixture)
+    #expect(await put(json, fixture, by: owner).problem?.code == .malformedMessage, "\(json)")
+    let device = try #require(DeviceID(Self.device))
+    #expect(try await fixture.store.deviceNames(of: [device], in: 1) == [])
   }
 
   @Test(
     "the address of a name is that of a device",
     arguments: ["x", "00000000-0000-0000-0000-000000000000", "0199c306-6400-7000-800a-11ce0000000"])
   func address(device: String) async throws {
-    let refused = try await put(#"{"name":"x"}"#, to: device, ServiceFixture())
+    let fixture = ServiceFixture()
+    let owner = try await owner(fixture)
+    let refused = await put(#"{"name":"x"}"#, to: device, fixture, by: owner)
     #expect(refused.problem?.code == .malformedMessage, "\(device)")
   }
 

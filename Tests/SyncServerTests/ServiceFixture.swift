@@ -22,7 +22,7 @@ final class ServiceClockDouble: Sendable {
   }
 }
 
-extension AccessStore {
+extension SyncStore {
   /// Keeps a token with this secret. Returns it as it is kept.
   @discardableResult
   func addToken(

@@ -53,7 +53,7 @@ struct ServiceQuotaTests {
   @Test("a user's created spaces are bounded, and existing spaces are still answered")
   func spaces() async throws {
     let fixture = ServiceFixture(
-      spaces: ["notes"], quotas: Self.quotas { $0.spaces = 2 })
+      spaces: ["notes"], quotas: Self.quotas { $0.spaces = 1 })
     #expect(await fixture.send("PUT", "/v1/spaces/second").status == 200)
     let third = await fixture.send("PUT", "/v1/spaces/third")
     #expect(third.status == 507 && third.problem?.code == .storageQuota)
@@ -63,7 +63,7 @@ struct ServiceQuotaTests {
   @Test("a token for absent spaces creates no more of them than its user's bound")
   func spacesOfTokens() async throws {
     let fixture = ServiceFixture(
-      spaces: ["notes"], quotas: Self.quotas { $0.spaces = 2 })
+      spaces: ["notes"], quotas: Self.quotas { $0.spaces = 1 })
     let secret = AccessRuleTests.token()
     let pattern = try #require(SpacePattern("list-*"))
     try await fixture.store.addToken(secret, try #require(AccessGrants([pattern: .admin])))

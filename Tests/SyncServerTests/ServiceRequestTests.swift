@@ -43,10 +43,10 @@ struct ServiceRequestTests {
   func packetsToOpenServer() async throws {
     let fixture = ServiceFixture()
     #expect(await fixture.sendPacket(1).status == 200)
-    let lookUps = fixture.store.state.withLock { $0.openLookUps }
+    let lookUps = fixture.store.calls("hasEverHadTokens()")
     #expect(await fixture.sendPacket(2).status == 200)
-    #expect(fixture.store.state.withLock { $0.openLookUps } == lookUps)
-    let head = fixture.store.state.withLock { $0.spaces.values.map(\.head) }
+    #expect(fixture.store.calls("hasEverHadTokens()") == lookUps)
+    let head = try await fixture.store.spaces().map(\.head)
     // Another process makes one. Nothing is let through, not even another fault's description.
     try await fixture.store.addToken(
       AccessRuleTests.token(), AccessGrants(.known("notes"), .writer))
@@ -54,7 +54,7 @@ struct ServiceRequestTests {
       "POST", "/v1/spaces/notes/packets", body: Array("{".utf8))
     #expect(faulty.problem?.code == .unauthorized)
     #expect(await fixture.sendPacket(3).problem?.code == .unauthorized)
-    #expect(fixture.store.state.withLock { $0.spaces.values.map(\.head) } == head)
+    #expect(try await fixture.store.spaces().map(\.head) == head)
   }
 
   @Test("a packet that only the transaction finds to be too late is refused")
@@ -65,7 +65,7 @@ struct ServiceRequestTests {
     try await fixture.store.addToken(token, AccessGrants(.known("notes"), .admin))
     let refused = await fixture.sendPacket(2)
     #expect(refused.status == 401 && refused.headers["WWW-Authenticate"] != nil)
-    #expect(fixture.store.state.withLock { $0.spaces.values.map(\.head) } == [1])
+    #expect(try await fixture.store.spaces().map(\.head) == [1])
     #expect(await fixture.sendPacket(3).status == 401)
     // A stranger leaves no trace.
     let rejections = await fixture.send("GET", "/v1/spaces/notes/rejections", token: token)
@@ -280,12 +280,12 @@ struct ServiceRequestTests {
       _ = await fixture.send(
         "POST", "/v1/spaces/notes/packets", body: Packet.serviceSample(seed).encoded())
     }
-    #expect(fixture.store.state.withLock { $0.spaceLookUps } == 1)
+    #expect(fixture.store.calls("space(named:)") == 1)
     for _ in 0..<2 { _ = await fixture.send("GET", "/v1/spaces/none/changes") }
-    #expect(fixture.store.state.withLock { $0.spaceLookUps } == 3)
+    #expect(fixture.store.calls("space(named:)") == 3)
     fixture.clock.advance(SpaceDirectory.timeToLive)
     _ = await fixture.send("GET", "/v1/spaces/notes/changes")
-    #expect(fixture.store.state.withLock { $0.spaceLookUps } == 4)
+    #expect(fixture.store.calls("space(named:)") == 4)
   }
 
   @Test("refusals of the HTTP layer are problem documents too")

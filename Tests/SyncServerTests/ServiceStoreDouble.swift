@@ -1,20 +1,15 @@
 import FerryProtocol
+import FerrySQLite
 import Synchronization
 
 @testable import FerrySyncServer
 
-/// A store in memory for tests of the service.
-///
-/// It keeps spaces and tokens, and takes every packet as new. A test can make transactions wait or
-/// fail.
+/// A store for tests of the service: an embedded store's tables in memory, in which every packet is
+/// new and writes no record. A test can make transactions wait or fail, and count the calls.
 final class ServiceStoreDouble: SyncStore {
   struct State {
-    var spaces: [SpaceName: SpaceSummary] = [:]
-    var tokens: [(token: StoredToken, hash: [UInt8], end: Int64?)] = []
-    var audit: [AuditEntry] = []
-    /// How often it was asked whether there are tokens.
-    var openLookUps = 0
-    var hadTokens = false
+    /// Calls of the functions that use a connection.
+    var calls: [String: Int] = [:]
     var failure: StoreError?
     /// The pruning of a space fails.
     var pruningFailures: [Int64: StoreError] = [:]
@@ -29,41 +24,97 @@ final class ServiceStoreDouble: SyncStore {
     var heldWatchers: [CheckedContinuation<Void, Never>] = []
     var batches: [Int] = []
     var status = PacketReceipt.Status.applied
-    var tokenLookUps = 0
-    var hashReads = 0
-    var spaceLookUps = 0
     var folds = 0
     var isClosed = false
-    var schemas: [Int64: SpaceSchema] = [:]
     /// Whether each schema was applied whatever the records hold.
     var consents: [SchemaConsent] = []
     /// The roles of the packets, in order.
     var roles: [Role] = []
     /// The versions declared by the senders of packets and pulls, in order.
     var versions: [Int] = []
-    /// The names of devices.
-    var deviceNames: [DeviceID: DeviceName] = [:]
-    /// Devices of none of the requesters.
-    var foreignDevices: Set<DeviceID> = []
-    /// The recorded observations.
-    var observed: [Observations] = []
     /// Watchers of heads, by space.
     var watchers: [Int64: Int] = [:]
-    /// The record shown to administrators.
-    var listed: ListedRecord?
   }
 
   let state = Mutex(State())
   let moves = AsyncStream<HeadMove>.makeStream()
+  let makeEpoch: @Sendable () -> Epoch = { Epoch(7) }
+  private let file: Mutex<SQLiteStoreFile>
 
   init(spaces: [String] = []) {
-    for (index, name) in spaces.enumerated() {
+    let file = try! SQLiteStoreFile(path: SQLiteConnection.memory, limits: .standard)
+    for name in spaces {
       guard let name = SpaceName(name) else { continue }
-      state.withLock {
-        $0.spaces[name] = SpaceSummary(id: Int64(index + 1), name: name, epoch: Epoch(7), head: 0)
-      }
+      _ = try! file.createSpace(name, epoch: Epoch(7))
+    }
+    self.file = Mutex(file)
+  }
+
+  /// Runs `body` with the tables.
+  func use<T: Sendable>(
+    _ body: @Sendable (SQLiteStoreFile) throws -> T
+  ) throws(StoreError) -> T {
+    do {
+      return try file.withLock { try body($0) }
+    } catch let error as StoreError {
+      throw error
+    } catch {
+      throw .failed("\(error)")
     }
   }
+
+  func lend<T: Sendable>(
+    _ use: PlainUse, for function: String,
+    _ body: @escaping @Sendable (any PlainConnection) throws -> T
+  ) async throws(StoreError) -> T {
+    if function == "store(_:now:)" { await wait(while: \.isHoldingNotes) }
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure { throw failure }
+      state.calls[function, default: 0] += 1
+    }
+    return try self.use { try body($0) }
+  }
+
+  func change<T: Sendable>(
+    _ space: Int64, now: Int64, for function: String,
+    _ body: @escaping @Sendable (SpaceChange) throws -> T
+  ) async throws(StoreError) -> T {
+    try use { try $0.change(space, now: now, random: 1, body) }
+  }
+
+  // MARK: Tests
+
+  /// Returns the number of calls of a function, such as `token(hash:)`.
+  func calls(_ function: String) -> Int { state.withLock { $0.calls[function] ?? 0 } }
+
+  /// Deletes all tokens, as another process does.
+  func removeTokens() throws {
+    try use { try $0.connection.execute("DELETE FROM token_secrets; DELETE FROM access_tokens") }
+  }
+
+  /// Adds a device of the first space.
+  func add(_ device: DeviceID, of principal: Principal) throws {
+    try use { try $0.saveOwners([device: principal], in: 1, now: 0) }
+  }
+
+  /// Adds a record of the first space.
+  func add(_ record: Name, of table: Name, _ state: RecordState) throws {
+    try use { file in
+      _ = try file.recordInsertion().run(
+        1,
+        IngestEffects.RecordRow(
+          key: RecordKey(table: table, record: record), sequence: 1, wholeBelow: 0, isDead: false,
+          state: state.stored(), isNew: true))
+    }
+    try setHead(1, of: 1)
+  }
+
+  /// The pruning of a space fails from now on.
+  func failPruning(of space: Int64, with failure: StoreError) {
+    state.withLock { $0.pruningFailures[space] = failure }
+  }
+
+  var prunedSpaces: [Int64] { state.withLock { $0.prunedSpaces } }
 
   /// Transactions wait from now on until `release()`.
   func hold() { state.withLock { $0.isHolding = true } }
@@ -92,67 +143,46 @@ final class ServiceStoreDouble: SyncStore {
 
   /// Sets a space's head and notifies listeners of it, as another process would.
   func move(_ name: String, to head: SequenceNumber, tells: Bool = true) {
-    guard let name = SpaceName(name) else { return }
-    let move = state.withLock { state -> HeadMove? in
-      guard let space = state.spaces[name] else { return nil }
-      state.spaces[name] = SpaceSummary(
-        id: space.id, name: name, epoch: space.epoch, head: head)
-      return HeadMove(space: space.id, head: head)
-    }
-    if tells, let move { moves.continuation.yield(move) }
+    guard let name = SpaceName(name), let space = try! use({ try $0.spaceNumber(named: name) })
+    else { return }
+    try! setHead(head, of: space)
+    if tells { moves.continuation.yield(HeadMove(space: space, head: head)) }
   }
 
-  func createSpace(
-    _ name: SpaceName, by mark: AuditMark?
-  ) async throws(StoreError) -> SpaceSummary {
-    try state.withLock { (state) throws(StoreError) in
-      if let failure = state.failure { throw failure }
-      let space =
-        state.spaces[name]
-        ?? SpaceSummary(id: Int64(state.spaces.count + 1), name: name, epoch: Epoch(7), head: 0)
-      state.spaces[name] = space
-      return space
+  private func setHead(_ head: SequenceNumber, of space: Int64) throws(StoreError) {
+    try use { file in
+      _ = try file.connection.run("UPDATE spaces SET head = ? WHERE id = ?", head, space)
     }
   }
 
-  func createSpace(
-    _ name: SpaceName, by mark: AuditMark, quota: Int64
-  ) async throws(StoreError) -> SpaceSummary? {
-    let isFull = state.withLock { $0.spaces[name] == nil && $0.spaces.count >= quota }
-    return isFull ? nil : try await createSpace(name)
-  }
-
-  func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
-    try state.withLock { (state) throws(StoreError) in
-      if let failure = state.failure { throw failure }
-      state.spaceLookUps += 1
-      return state.spaces[name]
+  /// Returns a space by number.
+  private func known(_ space: Int64) async throws(StoreError) -> SpaceSummary {
+    guard let known = try await spaces().first(where: { $0.id == space }) else {
+      throw .failed("no space \(space)")
     }
+    return known
   }
 
-  func spaces() async throws(StoreError) -> [SpaceSummary] {
-    state.withLock { $0.spaces.values.sorted { $0.name < $1.name } }
-  }
+  // MARK: Packets
 
   func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64, room: IngestRoom
   ) async throws(StoreError) -> IngestBatch {
     await wait(while: \.isHolding)
-    return try state.withLock { (state) throws(StoreError) in
+    let known = try await known(space)
+    let hadTokens = try use { try $0.hasEverHadTokens() }
+    let batch = try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
       let isPoisoned = packets.contains { packet in
         packet.packet.operations.contains { $0.key.record == state.poisonedRecord }
       }
       if isPoisoned { throw .failed("a record cannot be written") }
-      guard let known = state.spaces.values.first(where: { $0.id == space }) else {
-        throw .failed("no space \(space)")
-      }
       state.batches.append(packets.count)
       state.roles += packets.map(\.role)
       state.versions += packets.map(\.protocolVersion)
       var head = known.head
       let results = packets.map { packet -> IngestResult in
-        if packet.needsOpenServer, state.hadTokens { return .refused(.noLongerOpen) }
+        if packet.needsOpenServer, hadTokens { return .refused(.noLongerOpen) }
         let count = SequenceNumber(packet.packet.operations.count)
         head += count
         return .accepted(
@@ -162,26 +192,20 @@ final class ServiceStoreDouble: SyncStore {
             outcomes: packet.packet.operations.map { _ in .applied }),
           released: [])
       }
-      state.spaces[known.name] = SpaceSummary(
-        id: space, name: known.name, epoch: known.epoch, head: head)
-      moves.continuation.yield(HeadMove(space: space, head: head))
       return IngestBatch(head: head, epoch: known.epoch, results: results)
     }
-  }
-
-  func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
-    state.withLock { $0.schemas[space] ?? .empty }
+    try setHead(batch.head, of: space)
+    moves.continuation.yield(HeadMove(space: space, head: batch.head))
+    return batch
   }
 
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
+    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent, onlyChecks: Bool,
     by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    state.withLock { state in
-      state.schemas[space] = document
-      state.consents.append(consent)
-    }
-    return .success(document)
+    if onlyChecks { return .success(document) }
+    state.withLock { $0.consents.append(consent) }
+    return try use { try $0.applySchema(document, to: space, now: now, consent: consent, random: 1) }
   }
 
   /// Waits until `release()` if the store holds such calls.
@@ -202,11 +226,9 @@ final class ServiceStoreDouble: SyncStore {
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     guard PageRoom.current?.reserve() ?? true else { throw .needsMemory }
+    let known = try await known(space)
     return try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
-      guard let known = state.spaces.values.first(where: { $0.id == space }) else {
-        throw .failed("no space \(space)")
-      }
       state.versions.append(request.protocolVersion)
       if let cursor = request.cursor, cursor.epoch != known.epoch {
         return .failure(Problem(.epochChanged, "the space has another epoch"))
@@ -225,15 +247,10 @@ final class ServiceStoreDouble: SyncStore {
   func records(
     _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    try state.withLock { (state) throws(StoreError) in
-      if let failure = state.failure { throw failure }
-      guard let known = state.spaces.values.first(where: { $0.id == space }) else {
-        throw .failed("no space \(space)")
-      }
-      var page = PageBuilder(records: keys.count, byteLimit: .max)
-      for key in keys { page.addAbsent(key) }
-      return .success(page.finishRecords(epoch: known.epoch, head: known.head, now: now))
-    }
+    let known = try await known(space)
+    var page = PageBuilder(records: keys.count, byteLimit: .max)
+    for key in keys { page.addAbsent(key) }
+    return .success(page.finishRecords(epoch: known.epoch, head: known.head, now: now))
   }
 
   /// Returns a space without records; two folds are needed before digests are there.
@@ -254,11 +271,19 @@ final class ServiceStoreDouble: SyncStore {
     return 0
   }
 
-  func buffered(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
-    packets: Int, bytes: Int
-  ) { (0, 0) }
+  func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep {
+    try state.withLock { (state) throws(StoreError) in
+      if let failure = state.failure ?? state.pruningFailures[space] { throw failure }
+      state.prunedSpaces.append(space)
+    }
+    return .pruned(PrunedRows(), reached: 0, isLast: true)
+  }
 
-  func usage(in space: Int64) async throws(StoreError) -> [(principal: String, usage: Usage)] { [] }
+  func reclaim() async throws(StoreError) -> ReclaimStep { .done }
+
+  func neededBlobs(
+    among hashes: [ContentHash]
+  ) async throws(StoreError) -> [ContentHash] { hashes }
 
   func headMoves() -> AsyncStream<HeadMove> { moves.stream }
 

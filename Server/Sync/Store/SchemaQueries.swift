@@ -1,7 +1,8 @@
 import FerryProtocol
 
 // The schema of a space, and single records, in both stores.
-extension PlainStore {
+extension SyncStore {
+  /// Returns the schema of the space; ``SpaceSchema/empty`` if it has none.
   package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
     try await plain(.reading) { try $0.schema(of: space) }
   }

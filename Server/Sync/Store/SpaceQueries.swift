@@ -1,14 +1,17 @@
 import FerryProtocol
 
 // Spaces in both stores: made, looked up, and what they keep and use.
-extension PlainStore {
+extension SyncStore {
+  /// Makes the space if it is not there. Returns it in both cases.
   package func createSpace(
-    _ name: SpaceName, by mark: AuditMark?
+    _ name: SpaceName, by mark: AuditMark? = nil
   ) async throws(StoreError) -> SpaceSummary {
     let epoch = makeEpoch()
     return try await plain(.writing) { try $0.createSpace(name, epoch: epoch, by: mark) }
   }
 
+  /// Makes the space if it is not there. Returns it either way, and `nil` if the principal of
+  /// `mark` has created as many as `quota` already.
   package func createSpace(
     _ name: SpaceName, by mark: AuditMark, quota: Int64
   ) async throws(StoreError) -> SpaceSummary? {
@@ -25,18 +28,21 @@ extension PlainStore {
     }
   }
 
+  /// Returns a space; `nil` if there is no such space.
   package func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
     try await plain(.authenticating) { try $0.space(named: name) }
   }
 
+  /// Returns all spaces, by name.
   package func spaces() async throws(StoreError) -> [SpaceSummary] {
     try await plain(.reading) { connection in
       try connection.rows(SpaceQueries.all, []) { try SpaceSummary($0) }.compactMap { $0 }
     }
   }
 
+  /// Sets the retention of the space's history from now on. Deleted history stays deleted.
   package func setRetention(
-    _ retention: Retention, of space: Int64, by mark: AuditMark?
+    _ retention: Retention, of space: Int64, by mark: AuditMark? = nil
   ) async throws(StoreError) {
     try await plain(.writing) { connection in
       try connection.together {
@@ -47,6 +53,8 @@ extension PlainStore {
     }
   }
 
+  /// Returns the use of a space, by principal; the first row is all of them together, and has no
+  /// name.
   package func usage(
     in space: Int64
   ) async throws(StoreError) -> [(principal: String, usage: Usage)] {
@@ -59,6 +67,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns the number of a device's buffered packets, and their bytes.
   package func buffered(
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {

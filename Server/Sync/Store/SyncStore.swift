@@ -159,12 +159,12 @@ package enum StoreError: Error, Sendable, Equatable {
 /// The storage of a server's spaces. PostgreSQL and SQLite implement it, and both pass the contract
 /// suite in Tests/SyncServerTests/Contracts.
 ///
+/// The requirements are the primitives written for each database. All other calls are extensions
+/// over them, with one set of SQL statements: see ``PlainConnection``.
+///
 /// Each call that reads throws ``StoreError/needsMemory`` if its task has a ``PageRoom`` and there
 /// is no memory for it.
-package protocol SyncStore:
-  RetentionStore, PublishedMissionStore, BundleReportStore, AccessStore, DeviceNameStore,
-  InspectionStore
-{
+package protocol SyncStore: Sendable {
   /// Returns the moves of heads, by any process of this store, of the watched spaces. Moves of
   /// other spaces may come, too. After a lost connection the current heads come again.
   func headMoves() -> AsyncStream<HeadMove>
@@ -176,22 +176,27 @@ package protocol SyncStore:
   /// Removes a watcher.
   func unwatchHead(of space: Int64)
 
-  /// Makes the space if it is not there. Returns it in both cases.
-  func createSpace(
-    _ name: SpaceName, by mark: AuditMark?
-  ) async throws(StoreError) -> SpaceSummary
+  /// The source of the epochs of new spaces.
+  var makeEpoch: @Sendable () -> Epoch { get }
 
-  /// Makes the space if it is not there. Returns it either way, and `nil` if the principal of
-  /// `mark` has created as many as `quota` already.
-  func createSpace(
-    _ name: SpaceName, by mark: AuditMark, quota: Int64
-  ) async throws(StoreError) -> SpaceSummary?
+  /// Runs `body` on a connection.
+  ///
+  /// - Parameter function: The caller, whose name the spans of traces have.
+  func lend<T: Sendable>(
+    _ use: PlainUse, for function: String,
+    _ body: @escaping @Sendable (any PlainConnection) throws -> T
+  ) async throws(StoreError) -> T
 
-  /// Returns a space; `nil` if there is no such space.
-  func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary?
-
-  /// Returns all spaces, by name.
-  func spaces() async throws(StoreError) -> [SpaceSummary]
+  /// Runs one transaction that may write operations of the server's in a space, and reports the
+  /// head if it moved.
+  ///
+  /// - Parameters:
+  ///   - now: The wall clock, milliseconds since 1970.
+  ///   - function: The caller, whose name the spans of traces have.
+  func change<T: Sendable>(
+    _ space: Int64, now: Int64, for function: String,
+    _ body: @escaping @Sendable (SpaceChange) throws -> T
+  ) async throws(StoreError) -> T
 
   /// Applies, answers or buffers packets of one space in one durable transaction; one packet's
   /// refusal does not affect the others.
@@ -216,15 +221,12 @@ package protocol SyncStore:
     _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem>
 
-  /// Returns the schema of the space; ``SpaceSchema/empty`` if it has none.
-  func schema(of space: Int64) async throws(StoreError) -> SpaceSchema
-
   /// Puts a schema in force from the next sequence on, and notifies devices by their pull lists.
   /// `document.version` is one more than the version it replaces, or 0 for the next one. Returns
   /// the schema in force, or the reason of the refusal, which names existing records that do not
-  /// fit, or rules that the document would drop.
+  /// fit, or rules that the document would drop. With `onlyChecks` nothing is changed.
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
+    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent, onlyChecks: Bool,
     by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
@@ -238,14 +240,14 @@ package protocol SyncStore:
   /// long wait for any writer of packets. Returns the sequence up to which they hold every change.
   func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber
 
-  /// Returns the number of a device's buffered packets, and their bytes.
-  func buffered(in space: Int64, of device: DeviceID) async throws(StoreError) -> (
-    packets: Int, bytes: Int
-  )
+  /// Deletes some of the rows at or below the retention horizon, beside writers and readers.
+  func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep
 
-  /// Returns the use of a space, by principal; the first row is all of them together, and has no
-  /// name.
-  func usage(in space: Int64) async throws(StoreError) -> [(principal: String, usage: Usage)]
+  /// Releases some of the room of deleted rows to the system.
+  func reclaim() async throws(StoreError) -> ReclaimStep
+
+  /// Returns the contents still needed by some space. In order.
+  func neededBlobs(among hashes: [ContentHash]) async throws(StoreError) -> [ContentHash]
 
   /// Prevents the other nodes of this store from collecting content, or (exclusively) from
   /// publishing too, until the returned value is released. `nil` if no other node can use the
@@ -272,13 +274,7 @@ package protocol SyncStore:
   func close() async
 }
 
-// Without an entry in the audit log, for callers without a principal.
 extension SyncStore {
-  /// Makes the space if it is not there. Returns it in both cases.
-  package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
-    try await createSpace(name, by: nil)
-  }
-
   /// Applies packets with the memory in which any packet can be applied.
   package func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
@@ -286,40 +282,22 @@ extension SyncStore {
     try await ingest(packets, into: space, now: now, room: .sliced)
   }
 
-  /// Puts a schema in force that all records fit.
+  /// Puts a schema in force.
   package func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64,
-    consent: SchemaConsent = SchemaConsent()
+    consent: SchemaConsent = SchemaConsent(), by mark: AuditMark? = nil
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    try await applySchema(document, to: space, now: now, consent: consent, by: nil)
+    try await applySchema(
+      document, to: space, now: now, consent: consent, onlyChecks: false, by: mark)
   }
 
-  /// Sets the retention of the space's history from now on.
-  package func setRetention(
-    _ retention: Retention, of space: Int64
-  ) async throws(StoreError) {
-    try await setRetention(retention, of: space, by: nil)
-  }
-
-  /// Puts a mission in force.
-  package func publishMission(
-    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
-  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
-    try await publishMission(record, blobs: blobs, in: space, now: now, by: nil)
-  }
-
-  /// Changes a published version of a bundle.
-  package func changeBundle(
-    _ id: BundleID, _ change: BundleChange, in space: Int64, now: Int64
-  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
-    try await changeBundle(id, change, in: space, now: now, by: nil)
-  }
-
-  /// Deletes a mission's record. Returns whether it was in force.
-  package func retractMission(
-    _ id: MissionID, in space: Int64, now: Int64
-  ) async throws(StoreError) -> Bool {
-    try await retractMission(id, in: space, now: now, by: nil)
+  /// Decides about a schema like ``applySchema(_:to:now:consent:by:)``, and changes nothing.
+  /// Returns the schema that would be in force.
+  package func checkSchema(
+    _ document: SpaceSchema, of space: Int64, now: Int64, consent: SchemaConsent
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    try await applySchema(
+      document, to: space, now: now, consent: consent, onlyChecks: true, by: nil)
   }
 }
 

@@ -23,11 +23,13 @@ enum TimelineQueries {
 
   /// A timeline unknown in the space has no row.
   fileprivate static let ends = PlainBatch.find(
-    "timeline_ends", [.init("timeline", .integer)],
+    "timeline_ends", [.init("timeline", .integer)]
+  ) { key in
     """
     SELECT \(end) FROM timelines AS t
-    WHERE t.space = $1 AND t.timeline = wanted.timeline
-    """)
+    WHERE t.space = $1 AND t.timeline = \(key("timeline"))
+    """
+  }
 
   private static let save = PlainStatement(
     "timeline_save", "INSERT INTO timelines(space, began, timeline) VALUES ($1, $2, $3)")

@@ -1,9 +1,14 @@
 import FerryProtocol
 
 // Tokens in both stores.
-extension PlainStore {
+extension SyncStore {
+  /// Stores a token and the hash of its secret. Creates the spaces it names if absent.
+  ///
+  /// - Parameter quota: Maximum number of tokens of the token's account.
+  /// - Returns: `false` if the account already has this many tokens.
+  @discardableResult
   package func addToken(
-    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?, quota: Int64
+    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?, quota: Int64 = .max
   ) async throws(StoreError) -> Bool {
     let makeEpoch = makeEpoch
     return try await plain(.writing) { connection in
@@ -33,6 +38,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns the token with this secret hash, even if expired; `nil` if there is none.
   package func token(hash: [UInt8]) async throws(StoreError) -> KnownToken? {
     try await plain(.authenticating) { connection in
       try connection.rows(AccessQueries.find, [.bytes(hash)]) { row in
@@ -42,12 +48,14 @@ extension PlainStore {
     }
   }
 
+  /// Returns the hashes of all stored secrets, in any order.
   package func secretHashes() async throws(StoreError) -> [[UInt8]] {
     try await plain(.authenticating) { connection in
       try connection.rows(AccessQueries.hashes, []) { try $0.bytes(0) }
     }
   }
 
+  /// Returns a token, even if it is expired; `nil` if there is none.
   package func token(_ id: TokenID) async throws(StoreError) -> StoredToken? {
     try await plain(.reading) { connection in
       try connection.rows(AccessQueries.named, [.text(id.text)]) { try StoredToken($0) }.first
@@ -55,6 +63,11 @@ extension PlainStore {
     }
   }
 
+  /// Returns the next tokens, oldest first.
+  ///
+  /// - Parameters:
+  ///   - place: the place of the token after which the list continues.
+  ///   - limit: the most tokens.
   package func tokens(
     after place: StoredToken.Place?, limit: Int
   ) async throws(StoreError) -> [StoredToken] {
@@ -66,6 +79,7 @@ extension PlainStore {
     }
   }
 
+  /// Deletes a token and the token's secrets. Returns `true` if it existed.
   package func removeToken(_ id: TokenID, by mark: AuditMark?) async throws(StoreError) -> Bool {
     try await plain(.writing) { connection in
       try connection.together {
@@ -78,6 +92,8 @@ extension PlainStore {
     }
   }
 
+  /// Replaces the secret of a token. The former secrets end at `graceEnd` or earlier, and those
+  /// above ``StoredToken/secretsMax`` at once. Returns `true` if the token exists.
   package func rotateToken(
     _ id: TokenID, hash: [UInt8], graceEnd: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool {
@@ -94,6 +110,7 @@ extension PlainStore {
     }
   }
 
+  /// Stores the last use of tokens, in milliseconds since 1970.
   package func storeTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
     try await plain(.writing) { connection in
       // In order: nodes that record the same tokens never wait for each other in a circle.
@@ -103,16 +120,20 @@ extension PlainStore {
     }
   }
 
+  /// Returns whether a token was ever made, even if it was removed since. The answer is never
+  /// outdated: it includes each token whose creation has returned, in any process.
   package func hasEverHadTokens() async throws(StoreError) -> Bool {
     try await plain(.authenticating) { try $0.hasEverHadTokens() }
   }
 
   // MARK: The audit log
 
+  /// Appends an entry about something outside of the store.
   package func append(_ entry: AuditEntry) async throws(StoreError) {
     try await plain(.writing) { try $0.append(entry) }
   }
 
+  /// Returns entries of the audit log, by their numbers.
   package func audit(_ query: AuditQuery) async throws(StoreError) -> [AuditEntry] {
     let part: [PlainValue] = [
       .integer(query.after), .integer(query.since), .integer(Int64(query.limit)),
@@ -127,10 +148,25 @@ extension PlainStore {
     }
   }
 
+  /// Deletes the entries and replaced secrets that ended before a moment. Returns the number of
+  /// entries.
   package func endAudit(before moment: Int64) async throws(StoreError) -> Int {
     try await plain(.writing) { connection in
       try connection.run(AccessQueries.endOldSecrets, [.integer(moment)])
       return try connection.run(AuditEntry.end, [.integer(moment)])
+    }
+  }
+}
+
+extension SyncStore {
+  /// Passes all tokens to `body`, oldest first, ``StoredToken/pageMax`` at most at a time.
+  package func forEachPage(_ body: ([StoredToken]) async throws -> Void) async throws {
+    var place: StoredToken.Place?
+    while true {
+      let page = try await tokens(after: place, limit: StoredToken.pageMax)
+      try await body(page)
+      guard page.count == StoredToken.pageMax, let last = page.last else { return }
+      place = last.place
     }
   }
 }

@@ -1,7 +1,8 @@
 import FerryProtocol
 
 // Devices and rejections for administrators, in both stores.
-extension PlainStore {
+extension SyncStore {
+  /// Returns devices by identifier: those that wrote, and those that only read.
   package func devices(
     in space: Int64, after device: DeviceID?, limit: Int
   ) async throws(StoreError) -> [DeviceOverview] {
@@ -19,6 +20,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns refused packets and operations, the last first.
   package func rejections(
     in space: Int64, before place: RejectionPlace?, limit: Int
   ) async throws(StoreError) -> [Rejection] {

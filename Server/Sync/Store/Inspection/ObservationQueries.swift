@@ -1,7 +1,8 @@
 import FerryProtocol
 
 // Observations of devices, refusals and activity, in both stores.
-extension PlainStore {
+extension SyncStore {
+  /// Writes observations down.
   package func store(_ observations: Observations, now: Int64) async throws(StoreError) {
     if observations.isEmpty { return }
     try await plain(.writing) { connection in

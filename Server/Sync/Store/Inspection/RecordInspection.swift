@@ -3,7 +3,12 @@ import FerryProtocol
 // Records, their history and conflicts for administrators, in both stores.
 //
 // Values may be large, so each list is read twice: first the lengths, then as many rows as fit.
-extension PlainStore {
+extension SyncStore {
+  /// Returns records of a table, tombstones too, by identifier: first those other than UUIDs, then
+  /// UUIDs, each by their bytes.
+  ///
+  /// - Parameter characters: The length of states at which the list ends. The first record is
+  ///   always in it.
   package func listedRecords(
     of table: Name, in space: Int64, after record: Name?, limit: Int, characters: Int
   ) async throws(StoreError) -> [ListedRecord] {
@@ -21,6 +26,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns a record; `nil` if there is none and no tombstone.
   package func listedRecord(
     _ key: RecordKey, in space: Int64
   ) async throws(StoreError) -> ListedRecord? {
@@ -32,6 +38,12 @@ extension PlainStore {
     }
   }
 
+  /// Returns the operations on a record within a stretch of the space's history, the last first.
+  ///
+  /// - Parameters:
+  ///   - stretch: The places to look at.
+  ///   - characters: The length of data after which the list ends. The first operation is always
+  ///     in it.
   package func history(
     of key: RecordKey, in space: Int64, within stretch: ClosedRange<SequenceNumber>, limit: Int,
     characters: Int
@@ -57,6 +69,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns the conflicts in a space's remaining history, the last first.
   package func conflicts(
     in space: Int64, before place: ConflictPlace?, limit: Int, characters: Int
   ) async throws(StoreError) -> [ListedConflict] {

@@ -1,7 +1,14 @@
 import FerryProtocol
 
-// Spaces, tables and activity for administrators, in both stores.
-extension PlainStore {
+// Spaces, tables and activity for administrators, in both stores (SPEC.md §32). Every answer is
+// bounded, and every list continues after a place. A query walks an index from this place; none
+// reads a table whole.
+extension SyncStore {
+  /// Returns spaces by name.
+  ///
+  /// - Parameters:
+  ///   - name: The name after which the list continues; empty for the start.
+  ///   - now: The wall clock, milliseconds since 1970.
   package func overviews(
     after name: String, limit: Int, now: Int64
   ) async throws(StoreError) -> [SpaceOverview] {
@@ -13,6 +20,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns one space; `nil` if there is no such space.
   package func overview(
     of name: SpaceName, now: Int64
   ) async throws(StoreError) -> SpaceOverview? {
@@ -24,6 +32,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns the counts of intervals from a moment on, in order. Intervals without any are absent.
   package func activity(
     in space: Int64, by unit: ActivityUnit, since moment: Int64
   ) async throws(StoreError) -> [ActivityCount] {
@@ -39,6 +48,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns the names of the tables with records, in the order of their bytes.
   package func tableNames(
     in space: Int64, after table: Name?, limit: Int
   ) async throws(StoreError) -> [Name] {

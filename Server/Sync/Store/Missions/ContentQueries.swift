@@ -1,13 +1,20 @@
 import FerryProtocol
 
-// The content that a space's missions name and its admins upload, in both stores.
-extension PlainStore {
+// The content that a space's missions name and its admins upload, in both stores. The content
+// itself is elsewhere.
+//
+// A space may read the content of its missions in force. It may read that of their former versions
+// until `endBlobs(before:)` forgets it, so a device can finish a download. The content of a
+// retracted mission ends with the mission.
+extension SyncStore {
+  /// Records content uploaded by a space's admin, which no device may read yet.
   package func storeUpload(
     _ blob: MissionBlob, in space: Int64, now: Int64
   ) async throws(StoreError) {
     try await plain(.writing) { try $0.save([blob], of: "", in: space, ended: now) }
   }
 
+  /// Returns the contents named by the space's missions or uploaded by its admins. In order.
   package func heldBlobs(
     among hashes: [ContentHash], in space: Int64
   ) async throws(StoreError) -> [MissionBlob] {
@@ -19,6 +26,8 @@ extension PlainStore {
     }
   }
 
+  /// Forgets the content of former versions, and unpublished uploads, if their use ended before
+  /// `moment` (milliseconds since 1970). Returns the number of entries.
   package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
     try await inSlices { try $0.endBlobs(before: moment) }
   }
@@ -43,7 +52,7 @@ extension PlainConnection {
       ContentHash(try $0.bytes(0))
     }.compactMap { $0 }.filter { !kept.contains($0) }
     try run(
-      ContentQueries.end, [.integer(space), .integer(now), .text(mission)],
+      ContentQueries.end, [.integer(now), .integer(space), .text(mission)],
       of: dropped.map { [.bytes($0.bytes)] })
   }
 
@@ -67,7 +76,8 @@ extension PlainConnection {
 
 private enum ContentQueries {
   static let save = PlainBatch.insert(
-    "mission_blobs_save", into: "mission_blobs", [.init("sha256", .bytes), .init("size", .integer)],
+    "mission_blobs_save", into: "mission_blobs",
+    [.init("sha256", .bytes), .init("size", .integer)],
     sharing: ["mission", "ended"],
     """
     ON CONFLICT (space, mission, sha256) DO UPDATE SET ended = excluded.ended
@@ -76,28 +86,32 @@ private enum ContentQueries {
   static let inForce = PlainStatement(
     "mission_blobs_in_force",
     "SELECT sha256 FROM mission_blobs WHERE space = $1 AND mission = $2 AND ended IS NULL")
-  static let end = PlainBatch.change(
-    "mission_end", [.init("sha256", .bytes)], sharing: 3, "UPDATE mission_blobs SET ended = $2",
-    where: """
-      mission_blobs.space = $1 AND mission_blobs.mission = $3
-        AND mission_blobs.sha256 = wanted.sha256
-      """)
+  static let end = PlainBatch.update(
+    "mission_end", "mission_blobs", [.init("sha256", .bytes)], sharing: 3, set: "ended = $1"
+  ) { key in
+    """
+    mission_blobs.space = $2 AND mission_blobs.mission = $3
+      AND mission_blobs.sha256 = \(key("sha256"))
+    """
+  }
   static let part = PlainStatement(
     "mission_blobs_part",
     """
     SELECT sha256, ended FROM mission_blobs
     WHERE space = $1 AND mission = $2 AND sha256 > $3 ORDER BY sha256 LIMIT $4
     """)
-  static let forget = PlainBatch.change(
-    "mission_blobs_forget", [.init("sha256", .bytes)], sharing: 2, "DELETE FROM mission_blobs",
-    where: """
-      mission_blobs.space = $1 AND mission_blobs.mission = $2
-        AND mission_blobs.sha256 = wanted.sha256
-      """)
-  static let held = PlainBatch.find(
-    "mission_blobs_held", [.init("sha256", .bytes)],
+  static let forget = PlainBatch.delete(
+    "mission_blobs_forget", from: "mission_blobs", [.init("sha256", .bytes)], sharing: 2
+  ) { key in
+    """
+    mission_blobs.space = $1 AND mission_blobs.mission = $2
+      AND mission_blobs.sha256 = \(key("sha256"))
+    """
+  }
+  static let held = PlainBatch.find("mission_blobs_held", [.init("sha256", .bytes)]) { key in
     """
     SELECT b.size FROM mission_blobs AS b
-    WHERE b.sha256 = wanted.sha256 AND b.space = $1 LIMIT 1
-    """)
+    WHERE b.space = $1 AND b.sha256 = \(key("sha256")) LIMIT 1
+    """
+  }
 }

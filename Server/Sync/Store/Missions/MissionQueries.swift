@@ -1,7 +1,12 @@
 import FerryProtocol
 
 // Published missions and their content in both stores.
-extension PlainStore {
+extension SyncStore {
+  /// Returns missions in force in the order of their names, UUIDs last.
+  ///
+  /// - Parameters:
+  ///   - mission: The place of the list before the page; `nil` for the start.
+  ///   - limit: The records to read.
   package func missions(
     in space: Int64, after mission: MissionID?, limit: Int
   ) async throws(StoreError) -> MissionPage {
@@ -29,6 +34,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns the content uploaded to a space and named by no mission yet.
   package func unpublishedUse(in space: Int64) async throws(StoreError) -> UnpublishedUse {
     try await plain(.reading) { connection in
       try connection.rows(MissionQueries.unpublished, [.integer(space)]) {
@@ -37,6 +43,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns the content, if a mission of one of these spaces names it.
   package func readableBlob(
     _ hash: ContentHash, in pattern: SpacePattern
   ) async throws(StoreError) -> MissionBlob? {

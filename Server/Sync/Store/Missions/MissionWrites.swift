@@ -1,7 +1,8 @@
 import FerryProtocol
 
 // Missions published, changed and retracted, in both stores.
-extension PlainStore {
+extension SyncStore {
+  /// Returns a mission; `nil` if no such mission was ever published.
   package func mission(
     _ id: MissionID, in space: Int64
   ) async throws(StoreError) -> StoredMission? {
@@ -12,23 +13,34 @@ extension PlainStore {
     }
   }
 
+  /// Puts a mission in force as an operation of the server, and lets the space read its content.
+  /// Returns the record in force; an equal record changes nothing. Any version but the next one is
+  /// refused with ``ProblemCode/missionConflict``.
+  ///
+  /// - Parameters:
+  ///   - blobs: The manifest's document and the content of hosted items, each once.
+  ///   - now: The wall clock, milliseconds since 1970.
   package func publishMission(
     _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64,
-    by mark: AuditMark?
+    by mark: AuditMark? = nil
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
     try await change(space, now: now) { try $0.publish(record, blobs, by: mark) }
   }
 
+  /// Changes the rollout of a published bundle as an operation of the server's. Returns the record
+  /// in force; the same change again writes nothing. ``ProblemCode/notFound`` if there is no such
+  /// version, and ``ProblemCode/missionConflict`` if it was withdrawn.
   package func changeBundle(
-    _ id: BundleID, _ change: BundleChange, in space: Int64, now: Int64, by mark: AuditMark?
+    _ id: BundleID, _ change: BundleChange, in space: Int64, now: Int64, by mark: AuditMark? = nil
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
     try await self.change(space, now: now) { try $0.apply(change, to: id, by: mark) }
   }
 
+  /// Deletes a mission's record, and the reports about it. Returns whether it was in force.
   package func retractMission(
-    _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
+    _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark? = nil
   ) async throws(StoreError) -> Bool {
-    // There may be any number of these rows. No device needs them, so they go before the mission does.
+    // There may be any number of these rows. No device needs them, so they go before the mission.
     try await inSlices { connection in
       try connection.lock(space)
       return try BundleReports(space: space).forget(

@@ -4,7 +4,7 @@ import FerryProtocol
 ///
 /// Parameters are named `$1`, `$2` … in the order of their first use: SQLite numbers named
 /// parameters by this order. It contains only SQL known to both databases.
-struct PlainStatement: Sendable {
+package struct PlainStatement: Sendable {
   /// Unique among all statements, at most 63 bytes.
   let name: String
   let sql: String
@@ -13,7 +13,7 @@ struct PlainStatement: Sendable {
 }
 
 /// A parameter of such a statement; `nil` is NULL.
-enum PlainValue: Sendable {
+package enum PlainValue: Sendable {
   case integer(Int64?)
   case text(String?)
   case bytes([UInt8])
@@ -24,7 +24,7 @@ enum PlainValue: Sendable {
 }
 
 /// A row of a result. Columns are counted from 0.
-protocol PlainRow {
+package protocol PlainRow {
   func isNull(_ column: Int) -> Bool
   func integer(_ column: Int) throws -> Int64
   func text(_ column: Int) throws -> String
@@ -44,7 +44,7 @@ extension PlainRow {
 /// A connection of either store, for queries rare enough to be written once.
 ///
 /// A query of every pull or packet is written for each database.
-protocol PlainConnection {
+package protocol PlainConnection {
   /// The expression by which an index in the order of a space's sequences is used.
   static var sequenceSpace: String { get }
 
@@ -84,29 +84,7 @@ protocol PlainConnection {
   func endBlobs(before moment: Int64) throws -> Int
 }
 
-/// A store that lends connections for such queries.
-protocol PlainStore: Sendable {
-  var makeEpoch: @Sendable () -> Epoch { get }
-
-  /// - Parameter function: The caller, whose name the spans of traces have.
-  func lend<T: Sendable>(
-    _ use: PlainUse, for function: String,
-    _ body: @escaping @Sendable (any PlainConnection) throws -> T
-  ) async throws(StoreError) -> T
-
-  /// Runs one transaction that may write operations of the server's in a space, and reports the
-  /// head if it moved.
-  ///
-  /// - Parameters:
-  ///   - now: The wall clock, milliseconds since 1970.
-  ///   - function: The caller, whose name the spans of traces have.
-  func change<T: Sendable>(
-    _ space: Int64, now: Int64, for function: String,
-    _ body: @escaping @Sendable (SpaceChange) throws -> T
-  ) async throws(StoreError) -> T
-}
-
-extension PlainStore {
+extension SyncStore {
   /// Runs `body` on a connection.
   func plain<T: Sendable>(
     _ use: PlainUse, for function: String = #function,
@@ -147,7 +125,7 @@ extension PlainStore {
 }
 
 /// A transaction that may write operations of the server's in a space.
-struct SpaceChange {
+package struct SpaceChange {
   let connection: any PlainConnection
   let space: Int64
   /// The space before the change, under its lock.
@@ -161,7 +139,7 @@ struct SpaceChange {
 }
 
 /// The purpose of a connection.
-enum PlainUse: Sendable {
+package enum PlainUse: Sendable {
   case reading
   /// Reading for a device that syncs.
   case pulling

@@ -3,20 +3,20 @@ import FerryProtocol
 import Foundation
 
 extension PostgresConnection: PlainConnection {
-  static var sequenceSpace: String { "(space + 0)" }
+  package static var sequenceSpace: String { "(space + 0)" }
 
-  func rows<T>(
+  package func rows<T>(
     _ statement: PlainStatement, _ values: [PlainValue], _ read: (any PlainRow) throws -> T
   ) throws -> [T] {
     try query(PostgresStatement(statement), PostgresParameters(values)).map { try read($0) }
   }
 
   @discardableResult
-  func run(_ statement: PlainStatement, _ values: [PlainValue]) throws -> Int {
+  package func run(_ statement: PlainStatement, _ values: [PlainValue]) throws -> Int {
     try query(PostgresStatement(statement), PostgresParameters(values)).affected
   }
 
-  func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws {
+  package func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws {
     _ = try pipeline { pipeline in
       for values in lists {
         pipeline.add(PostgresStatement(statement), PostgresParameters(values))
@@ -24,7 +24,7 @@ extension PostgresConnection: PlainConnection {
     }
   }
 
-  func rows<T>(
+  package func rows<T>(
     _ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]],
     _ read: (_ place: Int, any PlainRow) throws -> T
   ) throws -> [T] {
@@ -35,33 +35,35 @@ extension PostgresConnection: PlainConnection {
     }
   }
 
-  func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
+  package func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
     if keys.isEmpty { return }
     _ = try query(
       PostgresStatement(batch.many), PostgresParameters(shared, batch.columns, keys))
   }
 
-  func together<T>(_ body: () throws -> T) throws -> T { try transaction { _ in try body() } }
+  package func together<T>(_ body: () throws -> T) throws -> T {
+    try transaction { _ in try body() }
+  }
 
   /// Locks the row of a space.
-  static let lock = PostgresStatement(
+  static let spaceLock = PostgresStatement(
     "space_lock", "SELECT 1 FROM spaces WHERE id = $1 FOR UPDATE")
 
-  func lock(_ space: Int64) throws { _ = try query(Self.lock, [.int8(space)]) }
+  package func lock(_ space: Int64) throws { _ = try query(Self.spaceLock, [.int8(space)]) }
 
-  var sliceRows: Int { 10_000 }
+  package var sliceRows: Int { 10_000 }
 
   /// Citus runs it on every worker, so it has no limit.
-  private static let endBlobs = PostgresStatement(
+  private static let endedBlobs = PostgresStatement(
     "mission_blobs_end", "DELETE FROM mission_blobs WHERE ended < $1")
 
-  func endBlobs(before moment: Int64) throws -> Int {
-    try query(Self.endBlobs, [.int8(moment)]).affected
+  package func endBlobs(before moment: Int64) throws -> Int {
+    try query(Self.endedBlobs, [.int8(moment)]).affected
   }
 }
 
-extension PostgresStore: PlainStore {
-  func lend<T: Sendable>(
+extension PostgresStore {
+  package func lend<T: Sendable>(
     _ use: PlainUse, for function: String,
     _ body: @escaping @Sendable (any PlainConnection) throws -> T
   ) async throws(StoreError) -> T {
@@ -70,7 +72,7 @@ extension PostgresStore: PlainStore {
     return try await run(in: lane, mayUseWorker: isFirst, for: function) { try body($0) }
   }
 
-  func change<T: Sendable>(
+  package func change<T: Sendable>(
     _ space: Int64, now: Int64, for function: String,
     _ body: @escaping @Sendable (SpaceChange) throws -> T
   ) async throws(StoreError) -> T {
@@ -109,7 +111,7 @@ private struct FoundRow: PlainRow {
 }
 
 extension PostgresRow: PlainRow {
-  func integer(_ column: Int) throws -> Int64 { try int8(column) }
+  package func integer(_ column: Int) throws -> Int64 { try int8(column) }
 }
 
 extension PostgresStatement {

@@ -3,20 +3,20 @@ import FerrySQLite
 import FerryStoredValues
 
 extension SQLiteStoreFile: PlainConnection {
-  static var sequenceSpace: String { "space" }
+  package static var sequenceSpace: String { "space" }
 
-  func rows<T>(
+  package func rows<T>(
     _ statement: PlainStatement, _ values: [PlainValue], _ read: (any PlainRow) throws -> T
   ) throws -> [T] {
     try connection.rows(statement.sql, SQLiteList(values)) { try read(SQLitePlainRow(row: $0)) }
   }
 
   @discardableResult
-  func run(_ statement: PlainStatement, _ values: [PlainValue]) throws -> Int {
+  package func run(_ statement: PlainStatement, _ values: [PlainValue]) throws -> Int {
     try connection.run(statement.sql, SQLiteList(values))
   }
 
-  func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws {
+  package func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws {
     if connection.isInTransaction {
       for values in lists { try run(statement, values) }
     } else {
@@ -24,7 +24,7 @@ extension SQLiteStoreFile: PlainConnection {
     }
   }
 
-  func rows<T>(
+  package func rows<T>(
     _ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]],
     _ read: (_ place: Int, any PlainRow) throws -> T
   ) throws -> [T] {
@@ -33,20 +33,20 @@ extension SQLiteStoreFile: PlainConnection {
     }
   }
 
-  func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
+  package func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
     try run(batch.single, forEach: keys.map { shared + $0 })
   }
 
-  func together<T>(_ body: () throws -> T) throws -> T {
+  package func together<T>(_ body: () throws -> T) throws -> T {
     try connection.transaction { try body() }
   }
 
   /// Does nothing: the file has one writer.
-  func lock(_ space: Int64) {}
+  package func lock(_ space: Int64) {}
 
-  var sliceRows: Int { slice.rows }
+  package var sliceRows: Int { slice.rows }
 
-  func endBlobs(before moment: Int64) throws -> Int {
+  package func endBlobs(before moment: Int64) throws -> Int {
     try connection.run(
       """
       DELETE FROM mission_blobs WHERE (space, mission, sha256) IN (
@@ -67,8 +67,8 @@ extension SQLiteStoreFile: PlainConnection {
   }
 }
 
-extension SQLiteStore: PlainStore {
-  func lend<T: Sendable>(
+extension SQLiteStore {
+  package func lend<T: Sendable>(
     _ use: PlainUse, for function: String,
     _ body: @escaping @Sendable (any PlainConnection) throws -> T
   ) async throws(StoreError) -> T {
@@ -77,7 +77,7 @@ extension SQLiteStore: PlainStore {
       : try await read(for: function) { try body($0) }
   }
 
-  func change<T: Sendable>(
+  package func change<T: Sendable>(
     _ space: Int64, now: Int64, for function: String,
     _ body: @escaping @Sendable (SpaceChange) throws -> T
   ) async throws(StoreError) -> T {
@@ -113,7 +113,8 @@ private struct SQLitePlainRow: PlainRow {
 }
 
 extension PlainValue: SQLiteBindable {
-  func bind(to parameters: inout SQLiteParameters) {
+  @usableFromInline
+  package func bind(to parameters: inout SQLiteParameters) {
     switch self {
     case .integer(let value): parameters.append(value)
     case .text(let value): parameters.append(value)

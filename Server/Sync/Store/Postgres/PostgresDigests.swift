@@ -172,7 +172,7 @@ extension PostgresParameters {
 
 extension PostgresRow {
   /// Returns a record's identifier from `records` or `operations`.
-  func recordName(_ column: Int) throws -> StoredRecordName {
+  package func recordName(_ column: Int) throws -> StoredRecordName {
     try bytes(column) { StoredRecordName(bytes: $0) }
   }
 

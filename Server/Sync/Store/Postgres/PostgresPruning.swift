@@ -147,7 +147,7 @@ struct PostgresPruning {
     _ slice: PruneSlice, _ work: inout PruneWork, on connection: PostgresConnection
   ) throws {
     let found = try connection.pipeline { pipeline in
-      pipeline.add(PostgresConnection.lock, [.int8(space)])
+      pipeline.add(PostgresConnection.spaceLock, [.int8(space)])
       pipeline.add(
         Self.buffered,
         [.int8(space), .int8(slice.bufferedBefore), .int8(Int64(PruneWork.bufferedRows))])

@@ -38,7 +38,7 @@ package final class PostgresStore: SyncStore {
   private let listener: PostgresListener
   let heads: PostgresHeads
   private let sweep: Task<Void, Never>
-  let makeEpoch: @Sendable () -> Epoch
+  package let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
   var timelines: OwnTimelines { heads.timelines }
   private var pool: PostgresPool { pools.main }
@@ -195,11 +195,12 @@ package final class PostgresStore: SyncStore {
   }
 
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
+    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent, onlyChecks: Bool,
     by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let change = PostgresSchemaChange(
-      space: space, now: now, consent: consent, timelines: timelines, mark: mark)
+      space: space, now: now, consent: consent, timelines: timelines,
+      onlyChecks: onlyChecks, mark: mark)
     let random = makeRandom()
     let (head, answer) = try await run { connection in
       try change.apply(document, random: random, on: connection)

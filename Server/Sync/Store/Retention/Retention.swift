@@ -221,23 +221,3 @@ package struct ReclaimDebt: Sendable, Equatable {
     rows >= max(Self.rowsMin, Int(clamping: history / 10))
   }
 }
-
-/// The deletion of old rows in a store. The retention horizon rises first and permanently. Only
-/// then are rows deleted, so no cursor is served that would miss one.
-package protocol RetentionStore: Sendable {
-  /// Sets the retention of the space's history from now on. Deleted history stays deleted.
-  func setRetention(
-    _ retention: Retention, of space: Int64, by mark: AuditMark?
-  ) async throws(StoreError)
-
-  /// Marks the head's time if due, and raises the retention horizon.
-  func raiseRetentionHorizon(
-    of space: Int64, _ request: HorizonRequest
-  ) async throws(StoreError) -> RaisedHorizon
-
-  /// Deletes some of the rows at or below the retention horizon, beside writers and readers.
-  func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep
-
-  /// Releases some of the room of deleted rows to the system.
-  func reclaim() async throws(StoreError) -> ReclaimStep
-}

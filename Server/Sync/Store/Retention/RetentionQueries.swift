@@ -1,7 +1,9 @@
 import FerryProtocol
 
-// The retention horizon of a space, in both stores. It takes the space's lock for a moment.
-extension PlainStore {
+// The retention horizon of a space, in both stores. It rises first and permanently. Only then are
+// rows deleted, so no cursor is served that would miss one.
+extension SyncStore {
+  /// Marks the head's time if due, and raises the retention horizon.
   package func raiseRetentionHorizon(
     of space: Int64, _ request: HorizonRequest
   ) async throws(StoreError) -> RaisedHorizon {

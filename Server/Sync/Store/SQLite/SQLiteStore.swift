@@ -31,7 +31,7 @@ package final class SQLiteStore: SyncStore {
   /// The second write waits at the thread, so the thread has no pause.
   private let writeTurns = FairGate(FlowLimits(all: 2), waitingMax: SQLiteStore.waitingMax)
   let moves = HeadMoves()
-  let makeEpoch: @Sendable () -> Epoch
+  package let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
 
   /// Opens `ferry.sqlite` in `directory`, which exists.
@@ -156,10 +156,12 @@ package final class SQLiteStore: SyncStore {
   package func recover() async throws(StoreError) { try await stage { try $0.removeStagedRows() } }
 
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
+    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent, onlyChecks: Bool,
     by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    let work = SchemaWork(document, now: now, consent: consent, random: makeRandom(), by: mark)
+    let work = SchemaWork(
+      document, now: now, consent: consent, onlyChecks: onlyChecks,
+      random: makeRandom(), by: mark)
     return try await run(work, in: space)
   }
 

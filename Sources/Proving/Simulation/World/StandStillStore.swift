@@ -18,28 +18,24 @@ final class StandStillStore: SyncStore {
     return try await scheduler.standStill { () async throws(StoreError) in try await body(store) }
   }
 
-  func createSpace(
-    _ name: SpaceName, by mark: AuditMark?
-  ) async throws(StoreError) -> SpaceSummary {
+  var makeEpoch: @Sendable () -> Epoch { store.makeEpoch }
+
+  func lend<T: Sendable>(
+    _ use: PlainUse, for function: String,
+    _ body: @escaping @Sendable (any PlainConnection) throws -> T
+  ) async throws(StoreError) -> T {
     try await still { store async throws(StoreError) in
-      try await store.createSpace(name, by: mark)
+      try await store.lend(use, for: function, body)
     }
   }
 
-  func createSpace(
-    _ name: SpaceName, by mark: AuditMark, quota: Int64
-  ) async throws(StoreError) -> SpaceSummary? {
+  func change<T: Sendable>(
+    _ space: Int64, now: Int64, for function: String,
+    _ body: @escaping @Sendable (SpaceChange) throws -> T
+  ) async throws(StoreError) -> T {
     try await still { store async throws(StoreError) in
-      try await store.createSpace(name, by: mark, quota: quota)
+      try await store.change(space, now: now, for: function, body)
     }
-  }
-
-  func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
-    try await still { store async throws(StoreError) in try await store.space(named: name) }
-  }
-
-  func spaces() async throws(StoreError) -> [SpaceSummary] {
-    try await still { store async throws(StoreError) in try await store.spaces() }
   }
 
   func ingest(
@@ -52,17 +48,13 @@ final class StandStillStore: SyncStore {
     return batch
   }
 
-  func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
-    try await still { store async throws(StoreError) in try await store.schema(of: space) }
-  }
-
   func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent,
+    _ document: SpaceSchema, to space: Int64, now: Int64, consent: SchemaConsent, onlyChecks: Bool,
     by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     let answer = try await still { store async throws(StoreError) in
       try await store.applySchema(
-        document, to: space, now: now, consent: consent, by: mark)
+        document, to: space, now: now, consent: consent, onlyChecks: onlyChecks, by: mark)
     }
     if let head = try await spaces().first(where: { $0.id == space })?.head {
       moves.publish(HeadMove(space: space, head: head))
@@ -100,64 +92,20 @@ final class StandStillStore: SyncStore {
     }
   }
 
-  func buffered(
-    in space: Int64, of device: DeviceID
-  ) async throws(StoreError) -> (packets: Int, bytes: Int) {
-    try await still { store async throws(StoreError) in
-      try await store.buffered(in: space, of: device)
-    }
-  }
-
-  func usage(
-    in space: Int64
-  ) async throws(StoreError) -> [(principal: String, usage: Usage)] {
-    try await still { store async throws(StoreError) in try await store.usage(in: space) }
-  }
-
-  func setDeviceName(
-    _ name: DeviceName?, of device: DeviceID, in space: Int64, by principal: Principal
-  ) async throws(StoreError) -> Bool {
-    try await still { store async throws(StoreError) in
-      try await store.setDeviceName(name, of: device, in: space, by: principal)
-    }
-  }
-
-  func deviceNames(
-    of devices: [DeviceID], in space: Int64
-  ) async throws(StoreError) -> [NamedDevice] {
-    try await still { store async throws(StoreError) in
-      try await store.deviceNames(of: devices, in: space)
-    }
-  }
-
-  func unpublishedUse(in space: Int64) async throws(StoreError) -> UnpublishedUse {
-    try await still { store async throws(StoreError) in
-      try await store.unpublishedUse(in: space)
-    }
-  }
-
-  func setRetention(
-    _ retention: Retention, of space: Int64, by mark: AuditMark?
-  ) async throws(StoreError) {
-    try await still { store async throws(StoreError) in
-      try await store.setRetention(retention, of: space, by: mark)
-    }
-  }
-
-  func raiseRetentionHorizon(
-    of space: Int64, _ request: HorizonRequest
-  ) async throws(StoreError) -> RaisedHorizon {
-    try await still { store async throws(StoreError) in
-      try await store.raiseRetentionHorizon(of: space, request)
-    }
-  }
-
   func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep {
     try await still { store async throws(StoreError) in try await store.prune(slice, of: space) }
   }
 
   func reclaim() async throws(StoreError) -> ReclaimStep {
     try await still { store async throws(StoreError) in try await store.reclaim() }
+  }
+
+  func neededBlobs(
+    among hashes: [ContentHash]
+  ) async throws(StoreError) -> [ContentHash] {
+    try await still { store async throws(StoreError) in
+      try await store.neededBlobs(among: hashes)
+    }
   }
 
   /// Notifies of this process's commits: the database's own notices come in real time.

@@ -1,27 +1,5 @@
 import FerryProtocol
 
-/// The reports of devices about bundles in a store (SPEC.md §31).
-package protocol BundleReportStore: Sendable {
-  /// Stores reports of one device. Each replaces the device's former report about the version.
-  /// Skips reports about unpublished versions, and those with a smaller number than the former one.
-  ///
-  /// - Parameters:
-  ///   - now: The wall clock, milliseconds since 1970.
-  ///   - quota: Devices per account that report about one version.
-  /// - Returns: The number of stored reports; a problem if another principal has the device, or
-  ///   this one reports by too many.
-  func storeBundleReports(
-    _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
-    by principal: Principal, quota: Int64
-  ) async throws(StoreError) -> Result<Int, Problem>
-
-  /// Returns the reports about these versions of a bundle, and of each version the `latest` last
-  /// failures.
-  func bundleTallies(
-    of bundles: [BundleID], in space: Int64, latest: Int
-  ) async throws(StoreError) -> [BundleID: BundleTally]
-}
-
 /// Decides whether a principal's report is kept (SPEC.md §31); pure.
 enum BundleReportRule {
   /// The facts about a report.
@@ -99,7 +77,7 @@ struct BundleReports {
     _ reports: [BundleReport], of device: DeviceID, owner: Principal?, now: Int64,
     by principal: Principal, quota: Int64, on connection: any PlainConnection
   ) throws -> Result<Int, Problem> {
-    // Reports of one space are stored one after another, and none after the retraction of its version.
+    // One after another in a space, and none after the retraction of its version.
     try connection.lock(space)
     var kept = 0
     for report in reports where try isPublished(report, on: connection) {
@@ -301,7 +279,15 @@ extension Problem {
   }
 }
 
-extension PlainStore {
+extension SyncStore {
+  /// Stores reports of one device. Each replaces the device's former report about the version.
+  /// Skips reports about unpublished versions, and those with a smaller number than the former one.
+  ///
+  /// - Parameters:
+  ///   - now: The wall clock, milliseconds since 1970.
+  ///   - quota: Devices per account that report about one version.
+  /// - Returns: The number of stored reports; a problem if another principal has the device, or
+  ///   this one reports by too many.
   package func storeBundleReports(
     _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
     by principal: Principal, quota: Int64
@@ -316,6 +302,8 @@ extension PlainStore {
     }
   }
 
+  /// Returns the reports about these versions of a bundle, and of each version the `latest` last
+  /// failures.
   package func bundleTallies(
     of bundles: [BundleID], in space: Int64, latest: Int
   ) async throws(StoreError) -> [BundleID: BundleTally] {

@@ -1,24 +1,5 @@
 import FerryProtocol
 
-/// The names of devices in a store (SPEC.md §30).
-///
-/// A name is stored with its device: a principal's quota of devices bounds the names, and deleting
-/// a device deletes its name.
-package protocol DeviceNameStore: Sendable {
-  /// Sets the name of a principal's device, or removes it with `nil`. A changed name raises the
-  /// space's number of name changes.
-  ///
-  /// - Returns: `true` if the device belongs to the principal; if not, nothing changes.
-  func setDeviceName(
-    _ name: DeviceName?, of device: DeviceID, in space: Int64, by principal: Principal
-  ) async throws(StoreError) -> Bool
-
-  /// Returns the devices with a name, in the order of `devices`.
-  func deviceNames(
-    of devices: [DeviceID], in space: Int64
-  ) async throws(StoreError) -> [NamedDevice]
-}
-
 extension DeviceName {
   /// Reads a name from a store; `nil` if it is none.
   init?(stored text: String?) {
@@ -27,8 +8,13 @@ extension DeviceName {
   }
 }
 
-// The names and owners of devices in both stores.
-extension PlainStore {
+// The names and owners of devices in both stores (SPEC.md §30). A name is stored with its device:
+// a principal's quota of devices bounds the names, and deleting a device deletes its name.
+extension SyncStore {
+  /// Sets the name of a principal's device, or removes it with `nil`. A changed name raises the
+  /// space's number of name changes.
+  ///
+  /// - Returns: `true` if the device belongs to the principal; if not, nothing changes.
   package func setDeviceName(
     _ name: DeviceName?, of device: DeviceID, in space: Int64, by principal: Principal
   ) async throws(StoreError) -> Bool {
@@ -48,6 +34,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns the devices with a name, in the order of `devices`.
   package func deviceNames(
     of devices: [DeviceID], in space: Int64
   ) async throws(StoreError) -> [NamedDevice] {
@@ -58,6 +45,7 @@ extension PlainStore {
     }
   }
 
+  /// Returns the devices known in the space.
   package func identities(
     of devices: [DeviceID], in space: Int64
   ) async throws(StoreError) -> [DeviceIdentity] {
@@ -79,12 +67,12 @@ extension PlainConnection {
 }
 
 private enum DeviceQueries {
-  static let identity = PlainBatch.find(
-    "device_identities", [.init("device", .uuid)],
+  static let identity = PlainBatch.find("device_identities", [.init("device", .uuid)]) { key in
     """
     SELECT d.principal, d.name FROM devices AS d
-    WHERE d.space = $1 AND d.device = wanted.device
-    """)
+    WHERE d.space = $1 AND d.device = \(key("device"))
+    """
+  }
   static let setName = PlainStatement(
     "device_name_save", "UPDATE devices SET name = $1 WHERE space = $2 AND device = $3")
   static let countChange = PlainStatement(

@@ -1,0 +1,65 @@
+import FerryProtocol
+
+/// Content of a mission, by hash.
+package struct MissionBlob: Sendable, Hashable, Comparable {
+  package let hash: ContentHash
+  /// Bytes.
+  package let size: Int64
+
+  package init(hash: ContentHash, size: Int64) {
+    (self.hash, self.size) = (hash, size)
+  }
+
+  package static func < (left: MissionBlob, right: MissionBlob) -> Bool {
+    (left.hash, left.size) < (right.hash, right.size)
+  }
+}
+
+/// Uploaded content of a space, named by no mission yet.
+package struct UnpublishedUse: Sendable, Equatable {
+  package var files: Int64
+  package var bytes: Int64
+
+  package init(files: Int64 = 0, bytes: Int64 = 0) { (self.files, self.bytes) = (files, bytes) }
+}
+
+/// A mission as a store knows it.
+package struct StoredMission: Sendable, Equatable {
+  /// The last published version, even if retracted since.
+  package let lastVersion: Int64
+  /// `nil` if it was retracted.
+  package let record: MissionRecord?
+
+  package init(lastVersion: Int64, record: MissionRecord?) {
+    (self.lastVersion, self.record) = (lastVersion, record)
+  }
+}
+
+/// A part of the list of a space's missions.
+package struct MissionPage: Sendable, Equatable {
+  /// Records of a page at most.
+  package static let countMax = 1_000
+  /// Bytes of a page's records as they are stored; the first record is always in it.
+  package static let bytesMax = 1 << 20
+
+  package let records: [MissionRecord]
+  /// The place at which the list continues; `nil` at the end.
+  package let next: MissionID?
+
+  package init(records: [MissionRecord] = [], next: MissionID? = nil) {
+    (self.records, self.next) = (records, next)
+  }
+}
+
+extension SyncStore {
+  /// Returns all missions in force, by the bytes of their names.
+  package func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
+    var (records, place) = ([MissionRecord](), MissionID?.none)
+    repeat {
+      let page = try await missions(in: space, after: place, limit: MissionPage.countMax)
+      records += page.records
+      place = page.next
+    } while place != nil
+    return records.sorted { $0.id < $1.id }
+  }
+}
