@@ -94,7 +94,11 @@ final class ServiceStoreDouble: SyncStore {
 
   /// Adds a device of the first space.
   func add(_ device: DeviceID, of principal: Principal) throws {
-    try use { try $0.saveOwners([device: principal], in: 1, now: 0) }
+    try use { file in
+      var effects = IngestEffects(space: try file.spaceState(1))
+      effects.owners = [device: principal]
+      try file.run(effects.frame(in: 1, now: 0))
+    }
   }
 
   /// Adds a record of the first space.

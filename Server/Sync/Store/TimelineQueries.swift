@@ -34,13 +34,10 @@ enum TimelineQueries {
   private static let save = PlainStatement(
     "timeline_save", "INSERT INTO timelines(space, began, timeline) VALUES ($1, $2, $3)")
 
-  /// Returns the statement that stores a new timeline; `nil` if none begins.
-  static func beginning(
-    of state: SpaceState, in space: Int64
-  ) -> (statement: PlainStatement, values: [PlainValue])? {
-    guard let start = state.timelineStart, let timeline = state.timeline else { return nil }
-    return (
-      save, [.integer(space), .integer(start), .integer(Int64(bitPattern: timeline.value))]
-    )
+  /// Returns the writes of a new timeline, if one begins.
+  static func beginning(of state: SpaceState, in space: Int64) -> [PlainWrite] {
+    guard let start = state.timelineStart, let timeline = state.timeline else { return [] }
+    let name = Int64(bitPattern: timeline.value)
+    return [.one(save, [.integer(space), .integer(start), .integer(name)])]
   }
 }

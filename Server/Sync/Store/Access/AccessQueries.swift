@@ -190,7 +190,7 @@ extension PlainConnection {
   func append(
     _ mark: AuditMark?, _ action: AuditAction, of space: Int64, _ detail: String
   ) throws {
-    if let mark { try run(AuditEntry.appendOfSpace, mark.values(action, of: space, detail)) }
+    if let mark { try run(mark.writes(action, of: space, detail)) }
   }
 }
 
@@ -273,10 +273,10 @@ extension StoredToken {
 }
 
 extension AuditEntry {
-  static let append = PlainStatement(
+  fileprivate static let append = PlainStatement(
     "audit_append",
     "INSERT INTO audit(at, principal, action, space, detail) VALUES ($1, $2, $3, $4, $5)")
-  static let appendOfSpace = PlainStatement(
+  fileprivate static let appendOfSpace = PlainStatement(
     "audit_append_space",
     """
     INSERT INTO audit(at, principal, action, space, detail)
@@ -310,8 +310,15 @@ extension AuditEntry {
 }
 
 extension AuditMark {
-  /// The parameters of ``AuditEntry/appendOfSpace``.
-  func values(_ action: AuditAction, of space: Int64, _ detail: String) -> [PlainValue] {
-    [.integer(at), .text(principal.id), .text(action.rawValue), .text(detail), .integer(space)]
+  /// Returns the writes of an entry about a space.
+  func writes(_ action: AuditAction, of space: Int64, _ detail: String) -> [PlainWrite] {
+    [
+      .one(
+        AuditEntry.appendOfSpace,
+        [
+          .integer(at), .text(principal.id), .text(action.rawValue), .text(detail),
+          .integer(space),
+        ])
+    ]
   }
 }

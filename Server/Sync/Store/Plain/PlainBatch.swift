@@ -128,5 +128,6 @@ enum PlainType: String, Sendable {
   case integer = "bigint"
   case text = "text"
   case bytes = "bytea"
+  case flag = "boolean"
   case uuid = "uuid"
 }

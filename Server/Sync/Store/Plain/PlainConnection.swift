@@ -16,11 +16,15 @@ package struct PlainStatement: Sendable {
 package enum PlainValue: Sendable {
   case integer(Int64?)
   case text(String?)
+  /// Text in UTF-8.
+  case utf8([UInt8])
   case bytes([UInt8])
+  /// A `boolean` in PostgreSQL, 1 or 0 in SQLite.
+  case flag(Bool)
   /// A record's identifier as `records` and `operations` have it.
   case record(Name)
   /// A `uuid` in PostgreSQL, sixteen bytes in SQLite.
-  case uuid(UniqueID)
+  case uuid(UniqueID?)
 }
 
 /// A row of a result. Columns are counted from 0.
@@ -29,6 +33,7 @@ package protocol PlainRow {
   func integer(_ column: Int) throws -> Int64
   func text(_ column: Int) throws -> String
   func bytes(_ column: Int) throws -> [UInt8]
+  func flag(_ column: Int) throws -> Bool
   /// Returns a record's identifier from `records` or `operations`.
   func recordName(_ column: Int) throws -> StoredRecordName
 }

@@ -30,9 +30,7 @@ extension PostgresConnection: PlainConnection {
   ) throws -> [T] {
     if keys.isEmpty { return [] }
     let parameters = PostgresParameters(shared, batch.columns, keys)
-    return try query(PostgresStatement(batch.many), parameters).map { row in
-      try read(Int(try row.int8(0)) - 1, FoundRow(row: row))
-    }
+    return try query(PostgresStatement(batch.many), parameters).found(read)
   }
 
   package func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
@@ -99,6 +97,30 @@ extension PostgresStore {
   }
 }
 
+extension PostgresPipeline {
+  /// Adds a look-up of many keys; see ``PostgresRows/found(_:)``.
+  mutating func add(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) {
+    add(PostgresStatement(batch.many), PostgresParameters(shared, batch.columns, keys))
+  }
+
+  mutating func add(_ writes: [PlainWrite]) {
+    for write in writes {
+      switch write {
+      case .one(let statement, let values):
+        add(PostgresStatement(statement), PostgresParameters(values))
+      case .many(let batch, let shared, let keys): add(batch, shared, of: keys)
+      }
+    }
+  }
+}
+
+extension PostgresRows {
+  /// Passes each row of a look-up to `read`, with the place of the key.
+  func found<T>(_ read: (_ place: Int, any PlainRow) throws -> T) throws -> [T] {
+    try map { row in try read(Int(try row.int8(0)) - 1, FoundRow(row: row)) }
+  }
+}
+
 /// A found row, behind the place of its key.
 private struct FoundRow: PlainRow {
   let row: PostgresRow
@@ -107,11 +129,13 @@ private struct FoundRow: PlainRow {
   func integer(_ column: Int) throws -> Int64 { try row.int8(column + 1) }
   func text(_ column: Int) throws -> String { try row.text(column + 1) }
   func bytes(_ column: Int) throws -> [UInt8] { try row.bytes(column + 1) }
+  func flag(_ column: Int) throws -> Bool { try row.bool(column + 1) }
   func recordName(_ column: Int) throws -> StoredRecordName { try row.recordName(column + 1) }
 }
 
 extension PostgresRow: PlainRow {
   package func integer(_ column: Int) throws -> Int64 { try int8(column) }
+  package func flag(_ column: Int) throws -> Bool { try bool(column) }
 }
 
 extension PostgresStatement {
@@ -125,9 +149,12 @@ extension PostgresParameters {
       switch value {
       case .integer(let value): append(value)
       case .text(let value): append(value)
+      case .utf8(let value): append(utf8: value)
       case .bytes(let value): append(bytes: value)
+      case .flag(let value): append(value)
       case .record(let value): append(record: value)
-      case .uuid(let value): append(uuidBytes: value.bytes)
+      case .uuid(let value?): append(uuidBytes: value.bytes)
+      case .uuid(nil): append(.uuid(nil))
       }
     }
   }
@@ -150,7 +177,14 @@ extension PostgresParameters {
       append(whole: array, values.count)
     case .text:
       var array = PostgresArray<String>()
-      for case .text(let value) in values { array.append(value) }
+      for value in values {
+        if case .text(let text) = value { array.append(text) }
+        if case .utf8(let text) = value { array.append(utf8: text) }
+      }
+      append(whole: array, values.count)
+    case .flag:
+      var array = PostgresArray<Bool>()
+      for case .flag(let value) in values { array.append(value) }
       append(whole: array, values.count)
     case .bytes:
       var array = PostgresArray<[UInt8]>()
@@ -158,7 +192,7 @@ extension PostgresParameters {
       append(whole: array, values.count)
     case .uuid:
       var array = PostgresArray<UUID>()
-      for case .uuid(let value) in values { array.append(high: value.high, low: value.low) }
+      for case .uuid(let value?) in values { array.append(high: value.high, low: value.low) }
       append(whole: array, values.count)
     }
   }

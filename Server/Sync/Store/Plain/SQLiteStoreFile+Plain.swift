@@ -34,7 +34,12 @@ extension SQLiteStoreFile: PlainConnection {
   }
 
   package func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
-    try run(batch.single, forEach: keys.map { shared + $0 })
+    if keys.isEmpty { return }
+    guard connection.isInTransaction else {
+      return try together { try run(batch, shared, of: keys) }
+    }
+    let statement = try connection.statement(batch.single.sql)
+    for key in keys { try statement.run(SQLiteList(shared + key)) }
   }
 
   package func together<T>(_ body: () throws -> T) throws -> T {
@@ -109,6 +114,7 @@ private struct SQLitePlainRow: PlainRow {
   func integer(_ column: Int) -> Int64 { row.int64(Int32(column)) }
   func text(_ column: Int) -> String { row.text(Int32(column)) }
   func bytes(_ column: Int) -> [UInt8] { row.blob(Int32(column)) }
+  func flag(_ column: Int) -> Bool { row.int64(Int32(column)) != 0 }
   func recordName(_ column: Int) -> StoredRecordName { row.recordName(Int32(column)) }
 }
 
@@ -118,7 +124,9 @@ extension PlainValue: SQLiteBindable {
     switch self {
     case .integer(let value): parameters.append(value)
     case .text(let value): parameters.append(value)
+    case .utf8(let value): parameters.append(SQLiteText(value))
     case .bytes(let value): parameters.append(value)
+    case .flag(let value): parameters.append(value)
     case .record(let value): parameters.append(StoredRecordName(value))
     case .uuid(let value): parameters.append(value)
     }

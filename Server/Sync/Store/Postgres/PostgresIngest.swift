@@ -87,7 +87,7 @@ struct PostgresIngest {
       case .bodies(let keys):
         try loadBodies(keys, for: packets.count, into: &context, on: connection)
       case .holders(let claims):
-        for (claim, record) in try PostgresClaims.holders(claims, in: space, on: connection) {
+        for (claim, record) in try connection.holders(of: claims, in: space) {
           context.holders[claim] = record
         }
       case .matches(let matcher):
@@ -102,15 +102,6 @@ struct PostgresIngest {
   // Each look-up goes by a whole key: LATERAL with OFFSET 0 is not turned into anything else. With
   // a join or `id = ANY(…)`, a planner without statistics reads all of a space's rows instead, and
   // a prepared statement keeps this plan.
-
-  private static let chains = PostgresStatement(
-    "chains",
-    """
-    SELECT found.* FROM unnest($2::uuid[]) AS wanted(device) CROSS JOIN LATERAL (
-      SELECT d.device, d.tail, d.recent, d.operations, d.principal, d.trimmed FROM devices AS d
-      WHERE d.space = $1 AND d.device = wanted.device OFFSET 0
-    ) AS found
-    """)
 
   private static let buffered = PostgresStatement(
     "buffered",
@@ -170,30 +161,20 @@ struct PostgresIngest {
     SELECT name FROM found LIMIT $2
     """)
 
-  private static let bodies = PostgresStatement(
-    "bodies",
-    """
-    SELECT found.* FROM unnest($2::uuid[], $3::uuid[]) AS wanted(device, tail)
-    CROSS JOIN LATERAL (
-      SELECT p.device, p.tail, p.body FROM buffered AS p
-      WHERE p.space = $1 AND p.device = wanted.device AND p.tail = wanted.tail OFFSET 0
-    ) AS found
-    """)
-
   private func load(
     _ incoming: [IncomingPacket], _ lookUps: IngestLookUps, on connection: PostgresConnection
   ) throws -> IngestContext {
     let anchors = incoming.compactMap { $0.cursor?.anchor?.operation }
     let needsOpenServer = incoming.contains(where: \.needsOpenServer)
-    var devices = PostgresArray<UUID>()
-    for device in Set(incoming.map(\.packet.device)) {
-      devices.append(high: device.value.high, low: device.value.low)
-    }
+    let (devices, usage) = (Set(incoming.map(\.packet.device)).sorted(), UsageNames(incoming))
+    var names = PostgresArray<UUID>()
+    for device in devices { names.append(high: device.value.high, low: device.value.low) }
     let results = try connection.pipeline { pipeline in
       spaceTimelines.addLock(to: &pipeline)
-      pipeline.add(Self.chains, [.int8(space), .array(devices)])
-      pipeline.add(Self.buffered, [.int8(space), .array(devices)])
-      PostgresUsage.addLookUp(of: incoming.map(\.principal.account), in: space, to: &pipeline)
+      pipeline.add(
+        IngestQueries.devices, [.integer(space)], of: devices.map { [.uuid($0.value)] })
+      pipeline.add(Self.buffered, [.int8(space), .array(names)])
+      pipeline.add(IngestQueries.usage, [.integer(space)], of: usage.keys)
       add(lookUps, anchors: anchors, room: room.bytes, to: &pipeline)
       if needsOpenServer { pipeline.add(PostgresStatement(AccessQueries.hadTokens), []) }
     }
@@ -203,26 +184,17 @@ struct PostgresIngest {
     context.schema = try schemas.schema(of: space, state) {
       try SpaceSchema(stored: connection.record(SchemaChange.key, in: space))
     }
-    for row in results[1] { try readDevice(device: row, into: &context) }
+    for known in try results[1].found({ try KnownDevice(devices[$0], $1) }) {
+      (context.owners[known.device], context.chains[known.device]) = (known.owner, known.chain)
+    }
     context.buffered = try results[2].compactMap { try BufferedPacket($0) }
-    try PostgresUsage.readUsage(results[3], into: &context)
+    _ = try results[3].found { try usage.read($0, $1, into: &context) }
     try read(results[4...], lookUps, anchors: anchors, into: &context, on: connection)
     context.hasHadTokens = needsOpenServer && results.last?.isEmpty == false
     try context.boundStates(of: incoming.count)
     context.timelineEnds = try connection.ends(
       of: incoming.compactMap { $0.cursor?.timeline(before: state.retentionHorizon) }, in: space)
     return context
-  }
-
-  private func readDevice(device row: PostgresRow, into context: inout IngestContext) throws {
-    guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)) else { return }
-    context.owners[device] = Principal(try row.text(4)) ?? .anonymous
-    // A device of which nothing was applied yet has no tail.
-    guard !row.isNull(1), let tail = OperationID(uuidBytes: try row.uuidBytes(1)) else { return }
-    let (operations, isTrimmed) = (try row.int8(3), try row.bool(5))
-    context.chains[device] = try row.bytes(2) {
-      DeviceChain(tail: tail, recentBytes: $0, operations: operations, isTrimmed: isTrimmed)
-    }
   }
 
   /// Adds the statements with anything to look up.
@@ -243,7 +215,8 @@ struct PostgresIngest {
       pipeline.add(Self.present, [.int8(space), .array(tables)])
     }
     if !lookUps.columns.isEmpty {
-      PostgresColumns.addLookUp(of: lookUps.columns, in: space, to: &pipeline)
+      pipeline.add(
+        IngestQueries.columns, [.integer(space)], of: WrittenColumns(lookUps.columns).keys)
     }
   }
 
@@ -292,9 +265,9 @@ struct PostgresIngest {
     }
     let present = lookUps.tables.isEmpty ? nil : results.removeFirst().count
     if !lookUps.columns.isEmpty {
-      try PostgresColumns.load(
-        lookUps.columns, besides: results.removeFirst(), in: space, into: &context,
-        on: connection)
+      try WrittenColumns(lookUps.columns).load(
+        besides: try results.removeFirst().found { place, _ in place }, in: space,
+        into: &context, on: connection)
     }
     guard let present, present < lookUps.tables.count, context.tables == nil else { return }
     let names = try connection.query(
@@ -328,28 +301,11 @@ struct PostgresIngest {
     _ keys: [BufferedKey], for incoming: Int, into context: inout IngestContext,
     on connection: PostgresConnection
   ) throws {
-    var devices = PostgresArray<UUID>()
-    var tails = PostgresArray<UUID>()
-    for key in keys {
-      devices.append(high: key.device.value.high, low: key.device.value.low)
-      tails.append(high: key.tail.value.high, low: key.tail.value.low)
-    }
-    let rows = try connection.query(
-      Self.bodies, [.int8(space), .array(devices), .array(tails)])
-    var bodies: [Packet] = []
-    for row in rows {
-      guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)),
-        let tail = OperationID(uuidBytes: try row.uuidBytes(1))
-      else { continue }
-      let packet = try Packet(decoding: try row.bytes(2), limits: .stored)
-      context.bodies[BufferedKey(device: device, tail: tail)] = packet
-      bodies.append(packet)
-    }
-    guard bodies.count == keys.count else {
-      throw StoreError.failed("a buffered packet is missing")
-    }
+    let bodies = try connection.bodies(of: keys, in: space)
+    context.bodies.merge(bodies) { _, new in new }
     try load(
-      IngestLookUps(bodies, isThorough: true), for: incoming, into: &context, on: connection)
+      IngestLookUps(keys.compactMap { bodies[$0] }, isThorough: true), for: incoming,
+      into: &context, on: connection)
   }
 
   // MARK: Saving

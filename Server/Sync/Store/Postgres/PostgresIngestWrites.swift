@@ -13,7 +13,7 @@ struct PostgresIngestWrites {
   /// Adds the operations and notices.
   func add(history effects: IngestEffects, to pipeline: inout PostgresPipeline) {
     if !effects.operations.isEmpty { addOperations(effects.operations, to: &pipeline) }
-    if !effects.notices.isEmpty { addNotices(effects.notices, to: &pipeline) }
+    pipeline.add(IngestEffects.writes(effects.notices, in: space))
   }
 
   /// Adds the records.
@@ -25,33 +25,8 @@ struct PostgresIngestWrites {
   func add(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
     add(history: effects, to: &pipeline)
     add(records: effects, to: &pipeline)
-    if !effects.owners.isEmpty { addOwners(effects.owners, to: &pipeline) }
-    if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
-    addBuffered(effects, to: &pipeline)
-    if !effects.claims.isEmpty { PostgresClaims.add(effects.claims, in: space, to: &pipeline) }
-    PostgresColumns.add(effects.columns, in: space, to: &pipeline)
-    var state: PostgresParameters = [
-      .int8(space), .int8(effects.space.head),
-      .int8(Int64(bitPattern: effects.space.clock.rawValue)),
-    ]
-    if let newest = effects.space.newest {
-      state.append(uuidBytes: newest.value.bytes)
-    } else {
-      state.append(.uuid(nil))
-    }
-    state.append(.int8(Int64(bitPattern: effects.space.historyHash)))
-    state.append(effects.space.timeline)
-    pipeline.add(Self.space, state)
-    PostgresTimelines.add(effects.space, in: space, to: &pipeline)
-    PostgresUsage.add(effects, in: space, to: &pipeline)
+    pipeline.add(effects.frame(in: space, now: now))
   }
-
-  private static let space = PostgresStatement(
-    "space_save",
-    """
-    UPDATE spaces SET head = $2, clock = $3, newest = $4, history_hash = $5, timeline = $6
-    WHERE id = $1
-    """)
 
   private static let operations = PostgresStatement(
     "operations_save",
@@ -160,97 +135,6 @@ struct PostgresIngestWrites {
         .int8(space), .array(tables), .array(records), .array(sequences), .array(wholes),
         .array(states), .array(dead),
       ])
-  }
-
-  private static let chains = PostgresStatement(
-    "chains_save",
-    """
-    INSERT INTO devices(space, device, tail, recent, operations, seen_at)
-    SELECT s.id, u.*, $6 FROM spaces AS s
-    CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bytea[], $5::bigint[]) AS u
-    WHERE s.id = $1
-    ON CONFLICT (space, device) DO UPDATE SET tail = excluded.tail, recent = excluded.recent,
-      operations = excluded.operations,
-      seen_at = greatest(devices.seen_at, excluded.seen_at)
-    """)
-
-  /// A name does not go to another owner.
-  private static let owners = PostgresStatement(
-    "owners_save",
-    """
-    INSERT INTO devices(space, device, principal, seen_at)
-    SELECT s.id, u.*, $4 FROM spaces AS s
-    CROSS JOIN unnest($2::uuid[], $3::text[]) AS u
-    WHERE s.id = $1
-    ON CONFLICT (space, device) DO UPDATE SET principal = excluded.principal, name = NULL
-    """)
-
-  private func addOwners(_ owners: [DeviceID: Principal], to pipeline: inout PostgresPipeline) {
-    var devices = PostgresArray<UUID>()
-    var principals = PostgresArray<String>()
-    for (device, principal) in owners {
-      devices.append(high: device.value.high, low: device.value.low)
-      principals.append(utf8: principal.id.utf8)
-    }
-    pipeline.add(
-      Self.owners, [.int8(space), .array(devices), .array(principals), .int8(now)])
-  }
-
-  private func addChains(
-    _ chains: [DeviceID: DeviceChain], to pipeline: inout PostgresPipeline
-  ) {
-    var devices = PostgresArray<UUID>()
-    var tails = PostgresArray<UUID>()
-    var recent = PostgresArray<[UInt8]>()
-    var operations = PostgresArray<Int64>()
-    for (device, chain) in chains {
-      devices.append(high: device.value.high, low: device.value.low)
-      tails.append(high: chain.tail.value.high, low: chain.tail.value.low)
-      recent.append(bytes: chain.recentBytes)
-      operations.append(chain.operations)
-    }
-    pipeline.add(
-      Self.chains,
-      [
-        .int8(space), .array(devices), .array(tails), .array(recent), .array(operations),
-        .int8(now),
-      ])
-  }
-
-  private static let unbuffer = PostgresStatement(
-    "unbuffer", "DELETE FROM buffered WHERE space = $1 AND device = $2 AND tail = $3")
-
-  private static let buffer = PostgresStatement(
-    "buffer",
-    """
-    INSERT INTO buffered(space, device, tail, dependency, continues, bytes, body, role,
-      arrived_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-    """)
-
-  private func addBuffered(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
-    for key in effects.unbuffered {
-      var parameters: PostgresParameters = [.int8(space)]
-      parameters.append(uuidBytes: key.device.value.bytes)
-      parameters.append(uuidBytes: key.tail.value.bytes)
-      pipeline.add(Self.unbuffer, parameters)
-    }
-    for row in effects.buffered {
-      var parameters: PostgresParameters = [.int8(space)]
-      parameters.append(uuidBytes: row.packet.key.device.value.bytes)
-      parameters.append(uuidBytes: row.packet.key.tail.value.bytes)
-      if let dependency = row.packet.dependency {
-        parameters.append(uuidBytes: dependency.value.bytes)
-      } else {
-        parameters.append(.uuid(nil))
-      }
-      parameters.append(.bool(row.packet.continues))
-      parameters.append(.int8(Int64(row.packet.byteCount)))
-      parameters.append(bytes: row.body)
-      parameters.append(.text(row.packet.role.rawValue))
-      parameters.append(.int8(now))
-      pipeline.add(Self.buffer, parameters)
-    }
   }
 }
 

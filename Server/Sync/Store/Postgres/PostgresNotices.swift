@@ -2,31 +2,6 @@ import FerryPostgres
 import FerryProtocol
 import Foundation
 
-extension PostgresIngestWrites {
-  private static let notices = PostgresStatement(
-    "notices_save",
-    """
-    INSERT INTO notices(space, device, sequence, body)
-    SELECT s.id, u.* FROM spaces AS s
-    CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::text[]) AS u
-    WHERE s.id = $1
-    """)
-
-  func addNotices(_ rows: [IngestEffects.NoticeRow], to pipeline: inout PostgresPipeline) {
-    let count = rows.count
-    var devices = PostgresArray<UUID>(reserving: count, valueBytes: count * 16)
-    var sequences = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
-    var bodies = PostgresArray<String>(reserving: count, valueBytes: count * 512)
-    for row in rows {
-      devices.append(high: row.device.value.high, low: row.device.value.low)
-      sequences.append(row.sequence)
-      bodies.append(utf8: row.body)
-    }
-    pipeline.add(
-      Self.notices, [.int8(space), .array(devices), .array(sequences), .array(bodies)])
-  }
-}
-
 extension NoticeFeed {
   /// Stops at a number of bytes as well, so large values never fill the memory. One operation may
   /// have made two notices for the device, under two of its names. Each name's notices are read in

@@ -55,8 +55,8 @@ struct PostgresSchemaChange {
       pipeline.add(
         PostgresStatement(SchemaQueries.version),
         PostgresParameters(SchemaQueries.values(effects.space, in: space)))
-      PostgresAudit.append(
-        mark, .schemaApplied, of: space, "version \(effects.space.schemaVersion)", to: &pipeline)
+      let detail = "version \(effects.space.schemaVersion)"
+      pipeline.add(mark?.writes(.schemaApplied, of: space, detail) ?? [])
       pipeline.commit()
     }
   }
@@ -106,8 +106,8 @@ struct PostgresSchemaChange {
     on connection: PostgresConnection
   ) throws -> Name? {
     let records = try records(of: table.name, after: record, on: connection)
-    var holders = try PostgresClaims.holders(
-      records.flatMap { $0.state.claims(in: table.name, table.keys) }, in: space, on: connection)
+    var holders = try connection.holders(
+      of: records.flatMap { $0.state.claims(in: table.name, table.keys) }, in: space)
     var rows: [IngestEffects.ClaimRow] = []
     for record in records {
       for row in audit.look(at: record.id, record.state, of: table, holder: { holders[$0] }) {
@@ -116,7 +116,7 @@ struct PostgresSchemaChange {
       }
     }
     if !rows.isEmpty {
-      _ = try connection.pipeline { PostgresClaims.add(rows, in: space, to: &$0) }
+      _ = try connection.pipeline { $0.add(IngestEffects.writes(rows, in: space)) }
     }
     return records.last?.id
   }

@@ -47,12 +47,6 @@ struct PostgresTimelines {
   func lock(on connection: PostgresConnection) throws -> SpaceState {
     try state(connection.query(Self.lock, [.int8(space)]))
   }
-
-  /// Stores a new timeline, if one begins.
-  static func add(_ state: SpaceState, in space: Int64, to pipeline: inout PostgresPipeline) {
-    guard let row = TimelineQueries.beginning(of: state, in: space) else { return }
-    pipeline.add(PostgresStatement(row.statement), PostgresParameters(row.values))
-  }
 }
 
 extension PostgresParameters {

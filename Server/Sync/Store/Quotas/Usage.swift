@@ -21,7 +21,10 @@ package struct Usage: Sendable, Equatable {
   /// The name in a store of the use by all principals together.
   static let total = ""
   /// The columns of ``stored``.
-  static let columns = "bytes, records, devices, packets, packet_bytes, day, written"
+  static let columns = names.joined(separator: ", ")
+  static let names = [
+    "bytes", "records", "devices", "packets", "packet_bytes", "day", "written",
+  ]
 
   /// The numbers as they are stored, one after the other.
   var stored: [Int64] {

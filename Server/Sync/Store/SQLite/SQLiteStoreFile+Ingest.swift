@@ -76,12 +76,12 @@ extension SQLiteStoreFile {
     switch need {
     case .bodies(let keys):
       let bodies = try bodies(of: keys, in: space)
-      try load(bodies.values.map { $0 }, in: space, into: &context)
+      try load(keys.compactMap { bodies[$0] }, in: space, into: &context)
       try context.boundStates(of: count)
       context.bodies.merge(bodies) { _, new in new }
     case .holders(let claims):
-      for claim in claims {
-        if let record = try holder(of: claim, in: space) { context.holders[claim] = record }
+      for (claim, record) in try holders(of: claims, in: space) {
+        context.holders[claim] = record
       }
     case .matches(let matcher): try match(matcher, matches, of: count, in: space, &context)
     case .nothing: break
@@ -148,12 +148,15 @@ extension SQLiteStoreFile {
       context.hasHadTokens = try hasEverHadTokens()
     }
     // In one order: the waiting packets are compared with those of another frame.
-    for device in Set(packets.map(\.device)).sorted() {
-      let known = try self.device(device, in: space)
-      (context.owners[device], context.chains[device]) = (known?.owner, known?.chain)
-      context.buffered += try bufferedPackets(of: device, in: space)
+    let devices = Set(packets.map(\.device)).sorted()
+    for found in try known(devices, in: space) {
+      (context.owners[found.device], context.chains[found.device]) = (found.owner, found.chain)
     }
-    try loadUsage(of: incoming.map(\.principal.account), in: space, into: &context)
+    for device in devices { context.buffered += try bufferedPackets(of: device, in: space) }
+    let usage = UsageNames(incoming)
+    _ = try rows(IngestQueries.usage, [.integer(space)], of: usage.keys) {
+      try usage.read($0, $1, into: &context)
+    }
     context.timelineEnds = try ends(
       of: incoming.compactMap { $0.cursor?.timeline(before: state.retentionHorizon) }, in: space)
     return context
@@ -205,38 +208,11 @@ extension SQLiteStoreFile {
   private func loadColumns(
     of packets: [Packet], in space: Int64, into context: inout IngestContext
   ) throws {
-    let find = try connection.statement(
-      "SELECT 1 FROM table_columns WHERE space = ? AND tbl = ? AND name = ?")
-    for (table, columns) in packets.writtenColumns {
-      let new = try columns.filter { try find.first(space, table, $0) { _ in true } == nil }
-      if new.isEmpty { continue }
-      let count = try connection.first(
-        "SELECT count(*) FROM table_columns WHERE space = ? AND tbl = ? AND NOT declared", space,
-        table
-      ) { Int($0.int64(0)) }
-      context.addNewColumns(new, of: table, besides: count ?? 0)
+    let columns = WrittenColumns(packets.writtenColumns)
+    let found = try rows(IngestQueries.columns, [.integer(space)], of: columns.keys) {
+      place, _ in place
     }
-  }
-
-  /// Returns the user of a device, the progress and the name; `nil` without any accepted packet.
-  func device(
-    _ device: DeviceID, in space: Int64
-  ) throws -> (owner: Principal, chain: DeviceChain?, name: DeviceName?)? {
-    try connection.first(
-      """
-      SELECT principal, tail, recent, operations, trimmed, name FROM devices
-      WHERE space = ? AND device = ?
-      """, space, device.value
-    ) { row in
-      let chain = row.uniqueID(1).map {
-        DeviceChain(
-          tail: OperationID($0), recentBytes: row.blobBytes(2), operations: row.int64(3),
-          isTrimmed: row.int64(4) != 0)
-      }
-      return (
-        Principal(row.text(0)) ?? .anonymous, chain, DeviceName(stored: row.optionalText(5))
-      )
-    }
+    try columns.load(besides: found, in: space, into: &context, on: self)
   }
 
   private func bufferedPackets(of device: DeviceID, in space: Int64) throws -> [BufferedPacket] {
@@ -279,19 +255,6 @@ extension SQLiteStoreFile {
           historyHash: UInt64(bitPattern: row.int64(3)))
       }
     } ?? nil
-  }
-
-  private func bodies(of keys: [BufferedKey], in space: Int64) throws -> [BufferedKey: Packet] {
-    var bodies: [BufferedKey: Packet] = [:]
-    let find = try connection.statement(
-      "SELECT body FROM buffered WHERE space = ? AND device = ? AND tail = ?")
-    for key in keys {
-      bodies[key] = try find.first(space, key.device.value, key.tail.value) {
-        try Packet(decoding: $0.blob(0), limits: .stored)
-      }
-      guard bodies[key] != nil else { throw StoreError.failed("a buffered packet is missing") }
-    }
-    return bodies
   }
 
   /// Loads a record's size, and the state if there is room for it.

@@ -12,20 +12,7 @@ extension SQLiteStoreFile {
 
   /// Writes everything but the rows of a slice.
   func saveFrame(of effects: IngestEffects, in space: Int64, now: Int64) throws {
-    try saveOwners(effects.owners, in: space, now: now)
-    try saveChains(effects.chains, in: space, now: now)
-    try saveUsage(effects, in: space)
-    try saveBuffer(effects, in: space, now: now)
-    try saveClaims(effects.claims, in: space)
-    try saveColumns(effects.columns, in: space)
-    try saveTimeline(effects.space, in: space)
-    try connection.run(
-      """
-      UPDATE spaces SET head = ?, clock = ?, newest = ?, history_hash = ?, timeline = ?
-      WHERE id = ?
-      """,
-      effects.space.head, effects.space.clock.rawValue, effects.space.newest?.value,
-      effects.space.historyHash, effects.space.timeline?.value, space)
+    try run(effects.frame(in: space, now: now))
     unsettled = effects.space
   }
 
@@ -70,45 +57,8 @@ extension SQLiteStoreFile {
       """)
   }
 
-  private func saveChains(
-    _ chains: [DeviceID: DeviceChain], in space: Int64, now: Int64
-  ) throws {
-    let upsert = try connection.statement(
-      """
-      INSERT INTO devices(space, device, tail, recent, operations, seen_at)
-      VALUES (?, ?, ?, ?, ?, ?)
-      ON CONFLICT(space, device) DO UPDATE SET tail = excluded.tail, recent = excluded.recent,
-        operations = excluded.operations, seen_at = max(seen_at, excluded.seen_at)
-      """)
-    for (device, chain) in chains {
-      try upsert.run(
-        space, device.value, chain.tail.value, chain.recentBytes, chain.operations, now)
-    }
-  }
-
   func saveColumns(_ rows: some Sequence<IngestEffects.ColumnRow>, in space: Int64) throws {
-    let insert = try connection.statement(
-      """
-      INSERT INTO table_columns(space, tbl, name, declared) VALUES (?, ?, ?, ?)
-      ON CONFLICT DO NOTHING
-      """)
-    for row in rows { try insert.run(space, row.table, row.name, row.isDeclared) }
-  }
-
-  private func saveBuffer(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
-    let remove = try connection.statement(
-      "DELETE FROM buffered WHERE space = ? AND device = ? AND tail = ?")
-    for key in effects.unbuffered { try remove.run(space, key.device.value, key.tail.value) }
-    let insert = try connection.statement(
-      """
-      INSERT INTO buffered(space, device, tail, dependency, continues, bytes, body, arrived_at, role)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-      """)
-    for row in effects.buffered {
-      try insert.run(
-        space, row.packet.key.device.value, row.packet.key.tail.value, row.packet.dependency?.value,
-        row.packet.continues, row.packet.byteCount, row.body, now, row.packet.role.rawValue)
-    }
+    try run(IngestEffects.writes(rows, in: space))
   }
 }
 

@@ -3,10 +3,7 @@ import FerrySQLite
 
 extension SQLiteStoreFile {
   func saveNotices(_ rows: [IngestEffects.NoticeRow], in space: Int64) throws {
-    if rows.isEmpty { return }
-    let insert = try connection.statement(
-      "INSERT INTO notices(space, device, sequence, body) VALUES (?, ?, ?, ?)")
-    for row in rows { try insert.run(space, row.device.value, row.sequence, SQLiteText(row.body)) }
+    try run(IngestEffects.writes(rows, in: space))
   }
 
   /// Reads the asking device's notices after the cursor, as many as a page may hold. One operation
@@ -18,7 +15,7 @@ extension SQLiteStoreFile {
     let received = request.cursor?.received ?? 0
     // Notices of a device of another principal are only for this principal.
     let names = try request.addressees.filter { name in
-      try device(name, in: space)?.owner.leaves(deviceTo: request.principal) ?? false
+      try known([name], in: space).first?.owner.leaves(deviceTo: request.principal) ?? false
     }
     if names.isEmpty { return NoticeFeed() }
     let newest = try newestNotice(for: names, in: space, to: head)

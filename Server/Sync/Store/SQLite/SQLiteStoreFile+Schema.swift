@@ -206,7 +206,7 @@ extension SQLiteStoreFile {
         let state = try RecordState(stored: rows.blobBytes(1), limits: .stored)
         for claim in try check.audit.look(
           at: record, state, of: table,
-          holder: { try claims[$0]?.record ?? holder(of: $0, in: space) })
+          holder: { try claims[$0]?.record ?? holders(of: [$0], in: space)[$0] })
         {
           claims[claim.claim] = claim
         }
@@ -273,29 +273,8 @@ extension SQLiteStoreFile {
     return undeclared
   }
 
-  /// Returns the record with a unique key; `nil` if there is none.
-  func holder(of claim: UniqueClaim, in space: Int64) throws -> Name? {
-    try connection.first(
-      """
-      SELECT record FROM unique_keys WHERE space = ? AND tbl = ? AND key_columns = ? AND value = ?
-      """, space, claim
-    ) { $0.name(0) }
-  }
-
   func saveClaims(_ rows: [IngestEffects.ClaimRow], in space: Int64) throws {
-    for row in rows {
-      guard let record = row.record else {
-        try connection.run(
-          "DELETE FROM unique_keys WHERE space = ? AND tbl = ? AND key_columns = ? AND value = ?",
-          space, row.claim)
-        continue
-      }
-      try connection.run(
-        """
-        INSERT INTO unique_keys(space, tbl, key_columns, value, record) VALUES (?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET record = excluded.record
-        """, space, row.claim, record)
-    }
+    try run(IngestEffects.writes(rows, in: space))
   }
 }
 

@@ -9,10 +9,4 @@ extension SQLiteStoreFile {
     if let unsettled { timelines.update(unsettled, of: space) }
     return result
   }
-
-  /// Stores a new timeline, if one begins.
-  func saveTimeline(_ state: SpaceState, in space: Int64) throws {
-    guard let row = TimelineQueries.beginning(of: state, in: space) else { return }
-    try run(row.statement, row.values)
-  }
 }

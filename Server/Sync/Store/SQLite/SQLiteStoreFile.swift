@@ -70,7 +70,7 @@ package final class SQLiteStoreFile {
       }
       var snapshot = stored
       try snapshot.findEnd(of: request.cursor) { try ends(of: [$0], in: space)[$0] }
-      let own = try request.device.flatMap { try self.device($0, in: space) }
+      let own = try request.device.flatMap { try known([$0], in: space).first }
       if let fault = PageBuilder.fault(in: request, snapshot, owner: own?.owner) {
         return .failure(fault)
       }
