@@ -19,13 +19,6 @@ struct PostgresDigests {
     WHERE s.id = $1
     """)
 
-  private static let tables = PostgresStatement(
-    "digests_tables",
-    """
-    SELECT tbl, digest, records FROM leaf_digests WHERE space = $1 AND tbl > $2
-    ORDER BY tbl, leaf LIMIT $3
-    """)
-
   private static let sums = PostgresStatement(
     "digests_sums",
     """
@@ -91,7 +84,7 @@ struct PostgresDigests {
   private func add(_ query: DigestQuery, to pipeline: inout PostgresPipeline) {
     guard let table = query.table else {
       pipeline.add(
-        Self.tables,
+        PostgresStatement(DigestQueries.tables),
         [
           .int8(space), .text(query.after?.text ?? ""), .int8(Int64(TableDigestBuilder.sumsMax)),
         ])

@@ -12,9 +12,8 @@ extension SQLiteStoreFile {
       let (head, newest) = try ends(of: space)
       guard before < head else { return before }
       let fold = try changed(in: space, after: before, to: head)
-      try save(try effects(of: fold, in: space), in: space)
       let after = fold.reached(from: before, head: head, newest: newest)
-      try connection.run("UPDATE digest_states SET sequence = ? WHERE space = ?", after, space)
+      try run(try effects(of: fold, in: space).writes(in: space, folded: after))
       return after
     }
   }
@@ -67,16 +66,13 @@ extension SQLiteStoreFile {
   /// Returns the sequence up to which the sums are right. If records are gone without having been
   /// folded, the sums begin again from scratch.
   private func openSums(of space: Int64) throws -> SequenceNumber {
-    try connection.run(
-      "INSERT INTO digest_states(space, sequence) VALUES (?, 0) ON CONFLICT DO NOTHING", space)
+    try run(DigestQueries.open, [.integer(space)])
     let sequence =
       try connection.first(
         "SELECT sequence FROM digest_states WHERE space = ?", space
       ) { $0.int64(0) } ?? 0
     guard sequence < 0 else { return sequence }
-    for table in ["record_digests", "leaf_digests"] {
-      try connection.run("DELETE FROM \(table) WHERE space = ?", space)
-    }
+    try run(DigestQueries.clear(space))
     return 0
   }
 
@@ -111,71 +107,6 @@ extension SQLiteStoreFile {
     return fold
   }
 
-  private func effects(of fold: DigestFold, in space: Int64) throws -> DigestFold.Effects {
-    var known: [RecordKey: Digest] = [:]
-    let find = try connection.statement(
-      """
-      SELECT digest FROM record_digests WHERE space = ? AND tbl = ? AND leaf = ? AND record = ?
-      """)
-    for item in fold.items {
-      let digest = try find.first(space, item.key.table, item.leaf, item.key.record) {
-        Digest(bytes: $0.blobBytes(0))
-      }
-      if let digest { known[item.key] = digest }
-    }
-    var sums: [DigestFold.LeafKey: DigestFold.LeafSum] = [:]
-    let leaf = try connection.statement(
-      "SELECT digest, records FROM leaf_digests WHERE space = ? AND tbl = ? AND leaf = ?")
-    for key in fold.leaves {
-      let sum = try leaf.first(space, key.table, key.leaf) { row in
-        Digest(bytes: row.blobBytes(0)).map {
-          DigestFold.LeafSum(digest: $0, records: row.int64(1))
-        }
-      }
-      if let sum { sums[key] = sum }
-    }
-    return fold.effects(known: known, sums: sums)
-  }
-
-  private func save(_ effects: DigestFold.Effects, in space: Int64) throws {
-    let upsert = try connection.statement(
-      """
-      INSERT INTO record_digests(space, tbl, leaf, record, digest) VALUES (?, ?, ?, ?, ?)
-      ON CONFLICT(space, tbl, leaf, record) DO UPDATE SET digest = excluded.digest
-      """)
-    let remove = try connection.statement(
-      "DELETE FROM record_digests WHERE space = ? AND tbl = ? AND leaf = ? AND record = ?")
-    for item in effects.changed {
-      let (key, leaf) = (item.key, item.leaf)
-      if let digest = item.digest {
-        try upsert.run(space, key.table, leaf, key.record, digest.bytes)
-      } else {
-        try remove.run(space, key.table, leaf, key.record)
-      }
-    }
-    try save(effects.leaves, in: space)
-  }
-
-  private func save(
-    _ leaves: [(key: DigestFold.LeafKey, sum: DigestFold.LeafSum)], in space: Int64
-  ) throws {
-    let upsert = try connection.statement(
-      """
-      INSERT INTO leaf_digests(space, tbl, leaf, digest, records) VALUES (?, ?, ?, ?, ?)
-      ON CONFLICT(space, tbl, leaf) DO UPDATE
-      SET digest = excluded.digest, records = excluded.records
-      """)
-    let remove = try connection.statement(
-      "DELETE FROM leaf_digests WHERE space = ? AND tbl = ? AND leaf = ?")
-    for (key, sum) in leaves {
-      if sum.records == 0 {
-        try remove.run(space, key.table, key.leaf)
-      } else {
-        try upsert.run(space, key.table, key.leaf, sum.digest.bytes, sum.records)
-      }
-    }
-  }
-
   // MARK: Reading
 
   private func tableDigests(
@@ -183,10 +114,7 @@ extension SQLiteStoreFile {
   ) throws -> (tables: [DigestAnswer.TableDigest], more: Bool) {
     var builder = TableDigestBuilder()
     try connection.forEach(
-      """
-      SELECT tbl, digest, records FROM leaf_digests WHERE space = ? AND tbl > ?
-      ORDER BY tbl, leaf LIMIT ?
-      """, space, after ?? "", TableDigestBuilder.sumsMax
+      DigestQueries.tables.sql, space, after ?? "", TableDigestBuilder.sumsMax
     ) { row in
       builder.add(
         table: row.textBytes(0), digest: Digest(bytes: row.blobBytes(1)) ?? .zero,
