@@ -196,7 +196,7 @@ struct AccessGateTests {
     try await gate.storeUses()
     #expect(
       try await store.tokens(after: nil, limit: 100).first?.lastUsedAt == ServiceClockDouble.wall)
-    try await store.storeTokenUses([TokenID(hash: token.hash): 7])
+    try store.use { file in _ = try file.connection.run("UPDATE access_tokens SET used_at = 7") }
     try await gate.storeUses()
     #expect(try await store.tokens(after: nil, limit: 100).first?.lastUsedAt == 7)
   }

@@ -180,6 +180,8 @@ struct ServiceRequestTests {
     ]
     for role in Role.allCases {
       let token = try await fixture.token(role)
+      let known = try #require(try await fixture.store.token(hash: token.hash)).token
+      try fixture.store.add(device, of: Principal(known))
       for (method, tail, need) in routes {
         let body = bodies[tail] ?? packet
         let mine = await fixture.send(

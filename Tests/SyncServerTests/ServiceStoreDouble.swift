@@ -42,12 +42,15 @@ final class ServiceStoreDouble: SyncStore {
   private let file: Mutex<SQLiteStoreFile>
 
   init(spaces: [String] = []) {
-    let file = try! SQLiteStoreFile(path: SQLiteConnection.memory, limits: .standard)
-    for name in spaces {
-      guard let name = SpaceName(name) else { continue }
-      _ = try! file.createSpace(name, epoch: Epoch(7))
+    do {
+      let file = try SQLiteStoreFile(path: SQLiteConnection.memory, limits: .standard)
+      for name in spaces.compactMap({ SpaceName($0) }) {
+        _ = try file.createSpace(name, epoch: Epoch(7))
+      }
+      self.file = Mutex(file)
+    } catch {
+      preconditionFailure("\(error)")
     }
-    self.file = Mutex(file)
   }
 
   /// Runs `body` with the tables.
@@ -147,10 +150,14 @@ final class ServiceStoreDouble: SyncStore {
 
   /// Sets a space's head and notifies listeners of it, as another process would.
   func move(_ name: String, to head: SequenceNumber, tells: Bool = true) {
-    guard let name = SpaceName(name), let space = try! use({ try $0.spaceNumber(named: name) })
-    else { return }
-    try! setHead(head, of: space)
-    if tells { moves.continuation.yield(HeadMove(space: space, head: head)) }
+    do {
+      guard let name = SpaceName(name), let space = try use({ try $0.spaceNumber(named: name) })
+      else { return }
+      try setHead(head, of: space)
+      if tells { moves.continuation.yield(HeadMove(space: space, head: head)) }
+    } catch {
+      preconditionFailure("\(error)")
+    }
   }
 
   private func setHead(_ head: SequenceNumber, of space: Int64) throws(StoreError) {
@@ -209,7 +216,9 @@ final class ServiceStoreDouble: SyncStore {
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
     if onlyChecks { return .success(document) }
     state.withLock { $0.consents.append(consent) }
-    return try use { try $0.applySchema(document, to: space, now: now, consent: consent, random: 1) }
+    return try use {
+      try $0.applySchema(document, to: space, now: now, consent: consent, random: 1)
+    }
   }
 
   /// Waits until `release()` if the store holds such calls.

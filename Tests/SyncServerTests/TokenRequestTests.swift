@@ -38,6 +38,7 @@ struct TokenRequestTests {
     let admin = try await token(["notes": .admin])
     for index in 0..<5 {
       let space = index.isMultiple(of: 2) ? "notes" : "other"
+      fixture.clock.advanceWall(milliseconds: 1)
       _ = await create(#"{"name":"t\#(index)","spaces":{"\#(space)":"reader"}}"#, by: root)
     }
     func list(_ query: String, by token: AccessToken) async throws -> (names: [String], String?) {
@@ -100,13 +101,14 @@ struct TokenRequestTests {
   @Test("an admin of the server creates, lists, rotates and revokes tokens")
   func life() async throws {
     let root = try await token(["*": .admin])
+    fixture.clock.advanceWall(milliseconds: 1)
     let made = await create(
       #"{"name":"phone","owner":"ada","spaces":{"notes":"writer"},"expiresIn":60}"#, by: root)
     #expect(made.status == 201)
     let token = try object(made)
     let id = try #require(token["id"] as? String)
     let secret = try self.secret(token)
-    #expect(token["expiresAt"] as? Int64 == ServiceClockDouble.wall + 60_000)
+    #expect(token["expiresAt"] as? Int64 == ServiceClockDouble.wall + 60_001)
     #expect(await fixture.send("GET", "/v1/spaces/notes", token: secret).status == 200)
     let listed = await fixture.send("GET", "/v1/tokens", token: root)
     let list = try #require(object(listed)["tokens"] as? [[String: Any]])

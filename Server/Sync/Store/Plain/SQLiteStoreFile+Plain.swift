@@ -67,7 +67,7 @@ extension SQLiteStoreFile: PlainConnection {
       try body(
         SpaceChange(
           connection: self, space: space, state: try spaceState(space), now: now, random: random
-        ) { try save($0, in: space, now: now) })
+        ) { try self.save($0, in: space, now: now) })
     }
   }
 }
