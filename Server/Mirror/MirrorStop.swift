@@ -46,7 +46,7 @@ package struct MirrorStopped: Error, CustomStringConvertible {
 /// Tables whose writes are not recorded. All calls block.
 extension MirrorLedger {
   /// Returns the tables whose writes are not recorded: programs' writes have recorded it, or the
-  /// table, a column or the triggers are gone.
+  /// table, a column or the triggers are gone. A row hidden from the mirror would count as deleted.
   func stops(_ connection: PostgresConnection) throws -> [MirrorStop] {
     let rows = try connection.query(
       PostgresStatement(
@@ -57,6 +57,8 @@ extension MirrorLedger {
           UNION ALL
           SELECT c.tab, CASE WHEN r.oid IS NULL THEN 'the table is gone'
             WHEN l.names IS NOT NULL THEN 'column ' || l.names || ' is gone'
+            WHEN row_security_active(r.oid) THEN
+              'row-level security hides rows from role ' || current_user || ': give it BYPASSRLS'
             ELSE 'triggers of the mirror are gone or disabled' END,
             r.oid IS NULL OR l.names IS NULL
           FROM ferry_mirror.recorded c CROSS JOIN LATERAL (
@@ -66,7 +68,7 @@ extension MirrorLedger {
             WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
               WHERE a.attrelid = r.oid AND a.attname = n AND NOT a.attisdropped)) l
           WHERE c.mirror = $1 AND (r.oid IS NULL OR l.names IS NOT NULL
-            OR c.triggers > (SELECT count(*) FROM pg_catalog.pg_trigger g
+            OR row_security_active(r.oid) OR c.triggers > (SELECT count(*) FROM pg_catalog.pg_trigger g
               WHERE g.tgrelid = r.oid AND g.tgfoid = to_regproc(c.function)
                 AND g.tgenabled <> 'D'))) s
         GROUP BY tab ORDER BY tab
@@ -86,6 +88,8 @@ extension MirrorLedger {
         INSERT INTO ferry_mirror.stops(mirror, tab, reason) SELECT $1, $2, $3
         WHERE NOT EXISTS (SELECT FROM ferry_mirror.stops WHERE mirror = $1 AND tab = $2)
         """), [.int8(number), .text(stop.table), .text(stop.reason)])
+    // A running mirror stops at once, although nothing may travel.
+    try connection.execute(single: "SELECT pg_notify('\(Self.channel)', '\(number)')")
   }
 
   /// Makes the next round make all functions and triggers again.
@@ -131,6 +135,9 @@ extension PostgresError {
   /// True if a definition is the reason: a name is gone, or a type has changed. An error in a
   /// trigger concerns its row, and a right may be granted meanwhile.
   var isAboutDefinition: Bool {
-    kind == .server && sqlState?.begins(with: "42") == true && sqlState != "42501" && !isAboutRow
+    kind == .server && sqlState?.begins(with: "42") == true && !isAboutRights && !isAboutRow
   }
+
+  /// True if the mirror's role lacks a right.
+  var isAboutRights: Bool { kind == .server && sqlState == "42501" }
 }

@@ -109,6 +109,50 @@ struct MirrorDefinitionTests {
     #expect(try await run.exitStatus() == .exited(0))
   }
 
+  @Test("a required column of the company alone stops no device's change of an existing row")
+  func required() async throws {
+    let company = try await Self.adopted()
+    let (stage, device) = (company.stage, company.device)
+    try stage.sql(
+      """
+      ALTER TABLE tasks ADD COLUMN need text; UPDATE tasks SET need = 'x' || id;
+      ALTER TABLE tasks ALTER need SET NOT NULL
+      """)
+    let run = try stage.run()
+    try await device.write(
+      "UPDATE tasks SET title = 'eins' WHERE id = 1; INSERT INTO tasks VALUES (3, 'three', 3)")
+    try await device.exchange()
+    try await stage.eventuallyRows("SELECT key[1] FROM ferry_mirror.deferred", [["3"]])
+    try await stage.eventuallyRows(
+      "SELECT id::text, title, need FROM tasks ORDER BY id",
+      [["1", "eins", "x1"], ["2", "two", "x2"]])
+    // The new row waits for a value.
+    let status = try await stage.mirror(["status", "crm"]).output
+    #expect(status.contains("tasks 3: null value in column \"need\""), "\(status)")
+    try stage.sql("ALTER TABLE tasks ALTER need SET DEFAULT 'new'")
+    try stage.sql("UPDATE tasks SET n = 9 WHERE id = 2")
+    try await stage.eventuallyRows("SELECT need FROM tasks WHERE id = 3", [["new"]])
+    try await company.expectEqual(Self.tasks, count: 3)
+    run.send(SIGTERM)
+    #expect(try await run.exitStatus() == .exited(0))
+  }
+
+  @Test("disabled triggers stop a running mirror, although nothing travels")
+  func disabled() async throws {
+    let company = try await Self.adopted()
+    let stage = company.stage
+    let run = try stage.run()
+    try stage.sql("UPDATE tasks SET n = 3 WHERE id = 1")
+    try await stage.quiet()
+    try stage.sql("ALTER TABLE tasks DISABLE TRIGGER ALL; UPDATE tasks SET n = 5 WHERE id = 2")
+    let status = try await stage.mirror(["status", "crm"], exits: 4).output
+    #expect(status.contains("table tasks: triggers of the mirror are gone"), "\(status)")
+    #expect(try await run.exitStatus() == .exited(4))
+    try stage.sql("ALTER TABLE tasks ENABLE TRIGGER ALL")
+    try await Self.resume(company)
+    #expect(try stage.rows("SELECT n::text FROM tasks ORDER BY id") == [["3"], ["5"], ["0"]])
+  }
+
   @Test("a table that is made anew without triggers stops the mirror")
   func replaced() async throws {
     let company = try await Self.adopted()
