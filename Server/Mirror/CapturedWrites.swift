@@ -93,6 +93,8 @@ struct ReadWrites: Sendable {
   var later: [Int64] = []
   /// Rows refused by the replica.
   var unsent: [UnsentRow] = []
+  /// Rows refused by the space.
+  var refused: [UnsentRow] = []
 
   var isEmpty: Bool { marks.isEmpty }
 }

@@ -86,6 +86,9 @@ package final class Mirror: Sendable {
 
   // MARK: Running
 
+  /// The time between two checks of the triggers while nothing travels.
+  private static let checkPause = Duration.seconds(30)
+
   /// Carries rows both ways until the task is cancelled. If one side is unreachable, it waits for
   /// it.
   ///
@@ -110,6 +113,13 @@ package final class Mirror: Sendable {
         }
       }
       group.addTask { [self] in try await work(wakes, wake, onRound) }
+      // Without triggers nothing reports a write.
+      group.addTask {
+        while true {
+          try await Task.sleep(for: Self.checkPause)
+          wake.yield()
+        }
+      }
       defer { group.cancelAll() }
       try await group.next()
     }
@@ -175,6 +185,8 @@ package final class Mirror: Sendable {
     /// Writes of programs missing in the space.
     package var captured: Int64
     package var deferred: [DeferredRow]
+    /// The number of all such rows; ``deferred`` has the first thousand.
+    package var deferredCount: Int64
     /// The number of rows in ``deferred`` that the mirror's own file cannot hold, such as the
     /// second one of two rows with one unique value. A person has to change one of them.
     package var waiting: Int

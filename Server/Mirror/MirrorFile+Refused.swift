@@ -12,16 +12,21 @@ extension MirrorFile {
     var isDelete: Bool
     /// The server's reason; `nil` if another operation of the transaction is the reason.
     var reason: String?
+    /// The record with the unique value, if this is the reason.
+    var holder: String?
     /// True while the replica still has the program's values, until the space's record is fetched.
     var isAwaited: Bool
-    /// True if a program has written to the row since then.
-    var isRewritten: Bool
+    /// True if another operation of the transaction is the reason, or if a program has since
+    /// written to the row, or to the record with the unique value.
+    var canRetry: Bool
   }
 
   /// Returns the rows of refused transactions, with their entries of the quarantine. The replica
   /// has the space's rows again, and PostgreSQL keeps the programs' rows.
+  ///
+  /// - Parameter withAwaited: also rows of records to fetch from the space.
   func refused(
-    _ connection: SQLiteConnection
+    _ connection: SQLiteConnection, withAwaited: Bool = false
   ) throws -> (rows: [UnsentRow], entries: [Int64]) {
     var (entries, awaited): (Set<Int64>, Set<Int64>) = ([], [])
     var (rows, places): ([UnsentRow], [[String?]: Int]) = ([], [:])
@@ -30,21 +35,22 @@ extension MirrorFile {
         let key = table.key(ofRecord: operation.record)
       else { continue }
       entries.insert(operation.entry)
-      if operation.isAwaited {
+      if operation.isAwaited, !withAwaited {
         awaited.insert(operation.entry)
         continue
       }
       let name = [operation.table] + key
       guard let place = places[name] else {
         places[name] = rows.count
-        rows.append(Self.unsent(operation, key))
+        rows.append(Self.unsent(operation, key, table))
         continue
       }
       // The last operation on the row decides whether the table has it.
       let former = rows[place]
-      rows[place] = Self.unsent(operation, key)
+      rows[place] = Self.unsent(operation, key, table)
       if operation.reason == nil, !former.canRetry {
-        (rows[place].reason, rows[place].canRetry) = (former.reason, operation.isRewritten)
+        (rows[place].reason, rows[place].canRetry) = (former.reason, false)
+        rows[place].holder = former.holder
       }
     }
     return (rows, entries.subtracting(awaited).sorted())
@@ -55,26 +61,35 @@ extension MirrorFile {
   ) throws -> [RefusedOperation] {
     try connection.rows(
       """
-      SELECT entry, tbl, record, kind = 'delete', code, detail, EXISTS (
-        SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record),
-        code IS NOT NULL AND EXISTS (SELECT 1 FROM ferry_operations AS o
-          WHERE o.seq > q.seq AND o.record = q.record AND o.tbl = q.tbl AND o.state < 2)
-      FROM ferry_quarantine AS q ORDER BY entry, seq
+      WITH later AS MATERIALIZED (
+        SELECT tbl, record, max(seq) AS seq FROM ferry_operations
+        WHERE state < 2 AND seq > (SELECT min(seq) FROM ferry_quarantine) GROUP BY tbl, record)
+      SELECT entry, q.tbl, q.record, kind = 'delete', code, detail, EXISTS (
+          SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record), holder,
+        code IS NULL OR own.seq > q.seq OR other.seq > q.seq
+      FROM ferry_quarantine AS q
+        LEFT JOIN later AS own ON own.tbl = q.tbl AND own.record = q.record
+        LEFT JOIN later AS other ON other.tbl = q.tbl AND other.record = q.holder
+      ORDER BY entry, q.seq
       """
     ) { row in
       RefusedOperation(
         entry: row.int64(0), table: row.text(1), record: row.text(2),
         isDelete: row.int64(3) != 0, reason: row.isNull(4) ? nil : row.text(5),
-        isAwaited: row.int64(6) != 0, isRewritten: row.int64(7) != 0)
+        holder: row.optionalText(7), isAwaited: row.int64(6) != 0,
+        canRetry: !row.isNull(8) && row.int64(8) != 0)
     }
   }
 
-  private static func unsent(_ operation: RefusedOperation, _ key: [String?]) -> UnsentRow {
+  private static func unsent(
+    _ operation: RefusedOperation, _ key: [String?], _ table: MirrorTable
+  ) -> UnsentRow {
     let subject = operation.isDelete ? "its delete" : "it"
     return UnsentRow(
       table: operation.table, key: key,
       reason: operation.reason.map { "the space refuses \(subject): \($0)" }
         ?? "the space refuses another row of the same transaction",
-      canRetry: operation.reason == nil || operation.isRewritten, isGone: operation.isDelete)
+      canRetry: operation.canRetry, isGone: operation.isDelete,
+      holder: operation.holder.flatMap { table.key(ofRecord: $0) })
   }
 }

@@ -53,7 +53,7 @@ struct MirrorFile: Sendable {
       CREATE TABLE IF NOT EXISTS "mirror.later"(id INTEGER PRIMARY KEY);
       CREATE TABLE IF NOT EXISTS "mirror.unsent"(
         tab TEXT NOT NULL, key TEXT NOT NULL, reason TEXT NOT NULL, retry INTEGER NOT NULL,
-        gone INTEGER NOT NULL, PRIMARY KEY(tab, key));
+        gone INTEGER NOT NULL, holder TEXT, PRIMARY KEY(tab, key));
       """)
     for table in plan.tables { try prepare(table, database) }
   }

@@ -99,12 +99,15 @@ struct MirrorIntake: Sendable {
   ///
   /// Nothing is pulled before all captured writes are applied: the programs have not seen it.
   private func sendRead() async throws {
-    let read = try await parts.replica.read { try parts.file.read($0) }
+    var read = try await parts.replica.read { try parts.file.read($0) }
     guard !read.isEmpty else { return }
     try await parts.replica.send()
     // They may follow what the server has from a copy of the file.
     while try await parts.replica.status().pending > 0 { try await parts.replica.sync() }
-    try await parts.pool.run { try parts.ledger.remove(read, $0) }
+    read.refused = try await parts.replica.read {
+      try parts.file.refused($0.connection, withAwaited: true).rows
+    }
+    try await parts.pool.run { [read] in try parts.ledger.remove(read, $0) }
     try await parts.replica.write { try parts.file.forgetRead($0) }
   }
 }

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryPostgres
 
 /// A row that the space does not have as its table does. It stays as written by programs.
@@ -9,6 +10,8 @@ struct UnsentRow: Sendable, Equatable, CustomStringConvertible {
   var canRetry: Bool
   /// True if a program has deleted it: the space has it, and the table does not.
   var isGone = false
+  /// The key of the record with the row's unique value, if this is the reason.
+  var holder: [String?]?
 
   var description: String {
     "\(table) \(key.map { $0 ?? "NULL" }.joined(separator: ", ")): \(reason)"
@@ -51,22 +54,143 @@ extension MirrorLedger {
     ).isEmpty
   }
 
-  /// Stores rows that the space does not have, each with the last reason.
+  /// Stores rows that the space does not have, each with the last reason. No row is there twice.
   func store(_ rows: [UnsentRow], _ connection: PostgresConnection) throws {
-    for row in rows {
-      _ = try connection.query(
-        .once("DELETE FROM ferry_mirror.unsent WHERE mirror = $1 AND tab = $2 AND key = $3"),
-        [.int8(number), .text(row.table), .array(PostgresArray(row.key))])
-      _ = try connection.query(
+    guard !rows.isEmpty else { return }
+    let keys = RowKeys(rows)
+    _ = try connection.pipeline {
+      $0.add(.once(Self.forgetStored), [.int8(number), .array(keys.tables), .array(keys.texts)])
+      $0.add(
+        .once(Self.storeAll),
+        [
+          .int8(number), .array(keys.tables), .array(keys.texts),
+          // It may quote a record's key.
+          .array(PostgresArray(rows.map { Optional(Self.storable($0.reason)) })),
+          .array(PostgresArray(rows.map { Optional($0.canRetry) })),
+          .array(PostgresArray(rows.map { Optional($0.isGone) })),
+          .array(PostgresArray(rows.map { $0.holder.map(RowKeys.text) })),
+        ])
+    }
+  }
+
+  /// The keys of rows as two parameters; an array cannot have arrays of several lengths.
+  struct RowKeys {
+    let tables: PostgresArray<String>
+    let texts: PostgresArray<String>
+
+    init(_ rows: [(table: String, key: [String?])]) {
+      tables = PostgresArray(rows.map { Optional($0.table) })
+      texts = PostgresArray(rows.map { Optional(Self.text($0.key)) })
+    }
+
+    init(_ rows: [UnsentRow]) { self.init(rows.map { ($0.table, $0.key) }) }
+
+    /// Returns a key as PostgreSQL reads an array.
+    static func text(_ key: [String?]) -> String {
+      let parts = key.map { part in
+        guard let part = part.map(MirrorLedger.storable) else { return "NULL" }
+        let text = part.replacing(bytes: "\\", with: "\\\\").replacing(bytes: "\"", with: "\\\"")
+        return "\"\(text)\""
+      }
+      return "{\(parts.joined(separator: ","))}"
+    }
+  }
+
+  private static let forgetStored = """
+    DELETE FROM ferry_mirror.unsent u
+    USING (SELECT tab, key::text[] FROM unnest($2::text[], $3::text[]) r(tab, key)) r
+    WHERE u.mirror = $1 AND u.tab = r.tab AND u.key = r.key
+    """
+
+  private static let storeAll = """
+    INSERT INTO ferry_mirror.unsent(mirror, tab, key, reason, retry, gone, holder)
+    SELECT $1, tab, key::text[], reason, retry, gone, holder::text[]
+    FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::boolean[], $7::text[])
+      r(tab, key, reason, retry, gone, holder)
+    """
+
+  // MARK: Sent writes
+
+  /// Forgets unsent rows that the space has by the writes of a step, stores failed ones, and frees
+  /// rows that may have waited for one of these writes.
+  ///
+  /// - Parameter marks: the mirror, and the last write of each transaction.
+  func recordSent(
+    _ read: ReadWrites, _ marks: PostgresParameters, _ connection: PostgresConnection
+  ) throws {
+    var failed = marks
+    let keys = RowKeys(read.unsent + read.refused)
+    failed.append(keys.tables)
+    failed.append(keys.texts)
+    _ = try connection.query(.once(Self.forgetSent), marks)
+    try store(read.unsent, connection)
+    _ = try connection.query(.once(Self.freeHeld), failed)
+  }
+
+  /// The writes of a step.
+  private static let taken = """
+    WITH taken AS MATERIALIZED (
+      SELECT c.tab, c.kind, c.key, c.olds FROM ferry_mirror.captured c
+        JOIN unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
+        ON c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
+      WHERE c.mirror = $1)
+    """
+
+  /// A failed write frees nothing: rows waiting for each other would be retried without an end.
+  private static let freeHeld = """
+    \(taken)
+    UPDATE ferry_mirror.unsent u SET retry = true FROM (
+      (SELECT tab, key FROM taken UNION ALL SELECT tab, olds FROM taken WHERE kind = 'K')
+      EXCEPT SELECT tab, key::text[] FROM unnest($5::text[], $6::text[]) f(tab, key)) c
+    WHERE u.mirror = $1 AND c.tab = u.tab AND c.key = u.holder AND NOT u.retry
+    """
+
+  /// An update has sent some columns of the row only.
+  private static let forgetSent = """
+    \(taken),
+    -- The space may lack other columns of the row.
+    again AS (
+      UPDATE ferry_mirror.unsent u SET retry = true FROM taken c
+      WHERE u.mirror = $1 AND c.tab = u.tab AND c.kind = 'U' AND c.key = u.key)
+    DELETE FROM ferry_mirror.unsent u USING (
+      SELECT tab, key FROM taken WHERE kind <> 'U'
+      UNION ALL SELECT tab, olds FROM taken WHERE kind = 'K') c
+    WHERE u.mirror = $1 AND c.tab = u.tab AND c.key = u.key
+    """
+
+  // MARK: Retries
+
+  /// Returns `true` if unsent rows wait for a change of another record.
+  func hasHeld(_ connection: PostgresConnection) throws -> Bool {
+    try !connection.query(
+      .once(
+        """
+        SELECT FROM ferry_mirror.unsent
+        WHERE mirror = $1 AND holder IS NOT NULL AND NOT retry LIMIT 1
+        """), [.int8(number)]
+    ).isEmpty
+  }
+
+  /// Makes all unsent rows due for a retry, whatever the reason was.
+  func allowRetry(_ connection: PostgresConnection) throws {
+    _ = try connection.query(
+      .once("UPDATE ferry_mirror.unsent SET retry = true WHERE mirror = $1 AND NOT retry"),
+      [.int8(number)])
+  }
+
+  /// Makes all unsent rows due for a retry if the space has another schema: a former rule may have
+  /// refused them. Returns `true` if it has.
+  func allowRetry(withSchema version: Int64, _ connection: PostgresConnection) throws -> Bool {
+    try connection.transaction { connection in
+      let changed = try connection.query(
         .once(
           """
-          INSERT INTO ferry_mirror.unsent(mirror, tab, key, reason, retry, gone)
-          VALUES ($1, $2, $3, $4, $5, $6)
-          """),
-        [
-          .int8(number), .text(row.table), .array(PostgresArray(row.key)), .text(row.reason),
-          .bool(row.canRetry), .bool(row.isGone),
-        ])
+          UPDATE ferry_mirror.mirrors SET version = $2 WHERE number = $1 AND version <> $2
+          RETURNING 1
+          """), [.int8(number), .int8(version)])
+      if changed.isEmpty { return false }
+      try allowRetry(connection)
+      return true
     }
   }
 
@@ -76,7 +200,7 @@ extension MirrorLedger {
     _ sql: [MirrorSQL], most: Int64, _ connection: PostgresConnection
   ) throws -> Int64 {
     guard try hasUnsent(connection) else { return 0 }
-    try connection.execute("SET LOCAL lock_timeout = '200ms'")
+    try connection.execute("SET LOCAL lock_timeout = '200ms'; SET LOCAL row_security = off")
     try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     var count: Int64 = 0
     for sql in sql {

@@ -45,6 +45,7 @@ package struct MirrorLedger: Sendable {
       turn bigint NOT NULL DEFAULT 0,       -- of the last step, or of the last writes taken, of the file
       applied bigint NOT NULL DEFAULT 0,    -- the sequence of the space that the tables have
       fault text NOT NULL DEFAULT '',       -- why the tables as they are cannot be read or written
+      version bigint NOT NULL DEFAULT 0,    -- of the space's schema at the last try of unsent rows
       at timestamptz);
     CREATE TABLE IF NOT EXISTS ferry_mirror.captured(
       id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -68,8 +69,10 @@ package struct MirrorLedger: Sendable {
       mirror bigint NOT NULL, tab text NOT NULL, key text[] NOT NULL,
       reason text NOT NULL, retry boolean NOT NULL,
       gone boolean NOT NULL DEFAULT false,  -- a program has deleted it, and the space has it
+      holder text[],                        -- the key of the record with its unique value
       at timestamptz NOT NULL DEFAULT now());
     CREATE INDEX IF NOT EXISTS unsent_key ON ferry_mirror.unsent USING hash (key);
+    CREATE INDEX IF NOT EXISTS unsent_holder ON ferry_mirror.unsent USING hash (holder);
     CREATE TABLE IF NOT EXISTS ferry_mirror.recorded(  -- tables whose writes are captured
       mirror bigint NOT NULL, tab text NOT NULL,
       target text NOT NULL, function text NOT NULL, triggers bigint NOT NULL,
@@ -209,8 +212,8 @@ package struct MirrorLedger: Sendable {
         .array(PostgresArray(read.marks.map { Optional($0.tries) })),
         .array(PostgresArray(read.marks.map { Optional($0.id) })),
       ]
-      if try hasUnsent(connection) {
-        _ = try connection.query(.once(Self.settleUnsent), marks)
+      if try !read.unsent.isEmpty || hasUnsent(connection) {
+        try recordSent(read, marks, connection)
       }
       try postpone(read, connection)
       // The delayed ones are behind the marks now.
@@ -221,7 +224,6 @@ package struct MirrorLedger: Sendable {
           USING unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
           WHERE c.mirror = $1 AND c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
           """), marks)
-      try store(read.unsent, connection)
     }
   }
 
@@ -241,24 +243,6 @@ package struct MirrorLedger: Sendable {
         .array(PostgresArray(read.later.map { Optional($0) })),
       ])
   }
-
-  /// Forgets unsent rows that the space has by the writes of a step; an update has sent some of
-  /// their columns only.
-  private static let settleUnsent = """
-    WITH taken AS MATERIALIZED (
-      SELECT c.tab, c.kind, c.key, c.olds FROM ferry_mirror.captured c
-        JOIN unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
-        ON c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
-      WHERE c.mirror = $1),
-    -- The space may lack other columns of the row.
-    again AS (
-      UPDATE ferry_mirror.unsent u SET retry = true FROM taken c
-      WHERE u.mirror = $1 AND c.tab = u.tab AND c.kind = 'U' AND c.key = u.key)
-    DELETE FROM ferry_mirror.unsent u USING (
-      SELECT tab, key FROM taken WHERE kind <> 'U'
-      UNION ALL SELECT tab, olds FROM taken WHERE kind = 'K') c
-    WHERE u.mirror = $1 AND c.tab = u.tab AND c.key = u.key
-    """
 
   /// Returns `true` if the present transaction has captured writes.
   func hasCapturedNow(_ connection: PostgresConnection) throws -> Bool {
@@ -320,8 +304,31 @@ package struct MirrorLedger: Sendable {
       ])
   }
 
+  /// Stores the reasons of rows whose keys the tables could hold.
+  func `defer`(_ rows: [DeferredRow], _ connection: PostgresConnection) throws {
+    guard !rows.isEmpty else { return }
+    let keys = RowKeys(rows.map { ($0.table, $0.key) })
+    let reasons = PostgresArray(rows.map { Optional(Self.storable($0.reason)) })
+    _ = try connection.pipeline {
+      $0.add(
+        .once(
+          """
+          DELETE FROM ferry_mirror.deferred d
+          USING (SELECT tab, key::text[] FROM unnest($2::text[], $3::text[]) r(tab, key)) r
+          WHERE d.mirror = $1 AND d.tab = r.tab AND d.key = r.key AND d.retry
+          """), [.int8(number), .array(keys.tables), .array(keys.texts)])
+      $0.add(
+        .once(
+          """
+          INSERT INTO ferry_mirror.deferred(mirror, tab, key, reason, retry)
+          SELECT $1, tab, key::text[], reason, true
+          FROM unnest($2::text[], $3::text[], $4::text[]) r(tab, key, reason)
+          """), [.int8(number), .array(keys.tables), .array(keys.texts), .array(reasons)])
+    }
+  }
+
   /// Returns a text of the space as PostgreSQL can hold it.
-  private static func storable(_ text: String) -> String {
+  static func storable(_ text: String) -> String {
     text.replacing(bytes: "\0", with: "\\u0000")
   }
 
@@ -378,4 +385,7 @@ package struct DeferredRow: Sendable, Equatable {
   package var table: String
   package var key: [String?]
   package var reason: String
+
+  /// The table and the key.
+  var row: [String?] { [table] + key }
 }

@@ -25,21 +25,26 @@ struct MirrorOutput: Sendable {
     guard isChanged || retriesDeferred else { return .nothing }
     let deferred = try await parts.pool.run { try parts.ledger.deferred($0, canRetry: true) }
     guard isChanged || !deferred.isEmpty else { return .nothing }
-    let turn = try await parts.replica.write { database in
+    let (turn, unchanged) = try await parts.replica.write { database in
+      var unchanged: Set<[String?]> = []
       // Each change may be what they wait for.
       for row in deferred {
         guard let table = parts.file.plan.table(row.table),
           let key = try? table.values(ofKey: row.key)
         else { continue }
+        if try !parts.file.isNoted(table, row.key, database.connection) {
+          unchanged.insert([row.table] + row.key)
+        }
         try parts.file.mark(table, key, database)
       }
-      return try parts.file.beginTurn(database)
+      return (try parts.file.beginTurn(database), unchanged)
     }
+    try await listRefused()
     let brought: Brought
     do {
-      brought = try await write(before: turn, isCareful: false)
+      brought = try await write(before: turn, unchanged, isCareful: false)
     } catch let error as PostgresError where error.isAboutRow {
-      brought = try await write(before: turn, isCareful: true)
+      brought = try await write(before: turn, unchanged, isCareful: true)
     }
     try await parts.replica.write { try parts.file.endTurn(turn, $0) }
     parts.log("applied", "\(brought.count.grouped) rows")
@@ -52,6 +57,15 @@ struct MirrorOutput: Sendable {
     return brought.hasCaptured || !refused.entries.isEmpty ? .needsMore : .brought
   }
 
+  /// Stores refused rows before a step: a step with many rows takes a while.
+  private func listRefused() async throws {
+    let refused = try await parts.replica.read { try parts.file.refused($0.connection).rows }
+    if refused.isEmpty { return }
+    try await parts.pool.run { connection in
+      try connection.transaction { try parts.ledger.store(refused, $0) }
+    }
+  }
+
   /// The result of a step.
   private struct Brought: Sendable {
     var count: Int
@@ -60,8 +74,9 @@ struct MirrorOutput: Sendable {
     var refused: (rows: [UnsentRow], entries: [Int64])
   }
 
+  /// - Parameter unchanged: tables and keys of deferred rows, unchanged since their last try.
   private func write(
-    before turn: Int64, isCareful: Bool
+    before turn: Int64, _ unchanged: Set<[String?]>, isCareful: Bool
   ) async throws -> Brought {
     let ended = try await parts.replica.read { try parts.file.ended($0) }
     return try await parts.pool.run { connection in
@@ -72,7 +87,12 @@ struct MirrorOutput: Sendable {
           // The replica has the space's rows again. The programs' transactions are committed.
           let refused = try parts.file.refused(source)
           try parts.ledger.store(refused.rows, connection)
-          var step = try MirrorStep(connection, parts.ledger, parts.sql, isCareful: isCareful)
+          // A refused row that returns to the space's values frees nothing: rows would be retried
+          // without an end.
+          let reverted = refused.rows.map { [$0.table] + $0.key }
+          var step = try MirrorStep(
+            connection, parts.ledger, parts.sql, unchanged: unchanged.union(reverted),
+            isCareful: isCareful)
           let applied = try source.first("SELECT applied FROM ferry_replica") { $0.int64(0) } ?? 0
           try parts.file.changes(before: turn, source) { try step.add($0) }
           try step.finish()

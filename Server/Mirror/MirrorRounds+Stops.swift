@@ -1,6 +1,6 @@
 import FerryPostgres
 
-/// Stops of a mirror, and the displayed figures.
+/// Stops of a mirror, retries of unsent rows, and the displayed figures.
 extension MirrorRounds {
   func figures(isStopped: Bool) async throws -> Mirror.Figures {
     let number = ledger.number
@@ -30,10 +30,23 @@ extension MirrorRounds {
     }
   }
 
-  /// Records in PostgreSQL if the tables' definitions are the reason for the end of a round.
+  /// Returns rows refused by the space and not listed in PostgreSQL before the next pull.
+  func refusedRows() async throws -> [DeferredRow] {
+    let here = Set(try await replica.status().tables)
+    let schema = try await replica.pulledSchema()
+    // A plan that fails stops the rounds, and no row is refused then.
+    guard let plan = try? configuration.plan(schema, here: here) else { return [] }
+    let file = MirrorFile(plan: plan)
+    let refused = try await replica.read { try file.refused($0.connection, withAwaited: true) }
+    return refused.rows.map { DeferredRow(table: $0.table, key: $0.key, reason: $0.reason) }
+  }
+
+  /// Records in PostgreSQL if the tables' definitions, or a missing right, are the reason for the
+  /// end of a round.
   func recordStop(_ error: (any Error)?) async throws {
     let (ledger, error) = (ledger, error as? PostgresError)
-    let fault = error?.isAboutDefinition == true ? error?.message : nil
+    let isLasting = error.map { $0.isAboutDefinition || $0.isAboutRights } ?? false
+    let fault = isLasting ? error?.message : nil
     try await pool.run { try ledger.store(fault: fault, $0) }
   }
 
@@ -41,5 +54,23 @@ extension MirrorRounds {
     let (ledger, name) = (ledger, configuration.name)
     let stops = try await pool.run { try ledger.stops($0) }
     if !stops.isEmpty { throw MirrorStopped(name: name, stops: stops) }
+  }
+
+  /// Makes unsent rows due for a retry after a change of the space's schema. Returns `true` if the
+  /// schema has changed.
+  func allowsRetry(_ file: MirrorFile, _ state: inout State) async throws -> Bool {
+    guard let version = state.schema, version != state.triedSchema else { return false }
+    // A former schema may have refused these. They are recorded first.
+    let refused = try await replica.read { try file.refused($0.connection, withAwaited: true) }
+    guard refused.entries.isEmpty && refused.rows.isEmpty else { return false }
+    let ledger = ledger
+    let isOther = try await pool.run { try ledger.allowRetry(withSchema: version, $0) }
+    state.triedSchema = version
+    return isOther
+  }
+
+  func hasUnsent() async throws -> Bool {
+    let ledger = ledger
+    return try await pool.run { try ledger.hasUnsent($0) }
   }
 }

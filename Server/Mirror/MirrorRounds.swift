@@ -83,6 +83,8 @@ package final class MirrorRounds: Sendable {
     var retries = true
     /// True if a program's write may let deferred rows into the tables.
     var retriesDeferred = true
+    /// The schema of the last try of rows missing in the space.
+    var triedSchema: Int64?
     /// The last change of the space known to PostgreSQL as contained in the tables, if no step has
     /// brought it.
     var applied: SequenceNumber?
@@ -148,6 +150,7 @@ package final class MirrorRounds: Sendable {
       file = try await prepared(&state)
     }
     for step in 0..<Self.stepsMax {
+      if try await allowsRetry(file, &state) { state.retries = true }
       try await readWrites(file)
       if hasTaken.withLock({ hasTaken in
         defer { hasTaken = false }
@@ -178,11 +181,6 @@ package final class MirrorRounds: Sendable {
       }
     }
     return true
-  }
-
-  private func hasUnsent() async throws -> Bool {
-    let ledger = ledger
-    return try await pool.run { try ledger.hasUnsent($0) }
   }
 
   /// Records the progress of the tables after changes of the programs' own: no step has brought
@@ -290,9 +288,13 @@ package final class MirrorRounds: Sendable {
     try await pool.run { connection in
       _ = try connection.query(
         .once(
-          "UPDATE ferry_mirror.mirrors SET file = $2, turn = greatest(turn, $3) WHERE number = $1"),
+          """
+          UPDATE ferry_mirror.mirrors SET file = $2, turn = greatest(turn, $3),
+            version = CASE version WHEN 0 THEN $4 ELSE version END WHERE number = $1
+          """),
         [
           .int8(ledger.number), .text(isAdopting ? Self.adoptingFile : identifier), .int8(present),
+          .int8(schema.version),
         ])
     }
     self.file.withLock { $0 = file }
@@ -320,20 +322,25 @@ package final class MirrorRounds: Sendable {
 
   package func status() async throws -> Mirror.Status {
     let (ledger, head) = (ledger, try await replica.status().head)
-    let waiting = try await waitingRows()
+    let (waiting, refused) = (try await waitingRows(), try await refusedRows())
     let (name, space) = (configuration.name, configuration.space)
     return try await pool.run { connection in
       let row = try connection.query(
         .once(
           """
-          SELECT applied, (SELECT count(*) FROM ferry_mirror.captured WHERE mirror = $1), fault
+          SELECT applied, (SELECT count(*) FROM ferry_mirror.captured WHERE mirror = $1), fault,
+            (SELECT count(*) FROM ferry_mirror.deferred WHERE mirror = $1)
           FROM ferry_mirror.mirrors WHERE number = $1
           """), [.int8(ledger.number)]
       ).first
-      let unsent = try ledger.unsent(connection)
+      var unsent = try ledger.unsent(connection)
+      let listed = Set(unsent.rows.map(\.row))
+      let more = refused.filter { !listed.contains($0.row) }
+      unsent = (unsent.rows + more, unsent.count + Int64(more.count))
       return Mirror.Status(
         name: name, space: space, applied: try row?.int8(0) ?? 0, head: head,
         captured: try row?.int8(1) ?? 0, deferred: try ledger.deferred(connection) + waiting,
+        deferredCount: (try row?.int8(3) ?? 0) + Int64(waiting.count),
         waiting: waiting.count, adopted: try ledger.adopted(connection), unsent: unsent.rows,
         unsentCount: unsent.count,
         stops: try ledger.stops(connection), fault: try row?.text(2) ?? "",
@@ -348,6 +355,10 @@ package final class MirrorRounds: Sendable {
   /// - Throws: ``MirrorStopped`` without a repair if writes of programs are not recorded.
   package func verify(repairing side: Mirror.Side? = nil) async throws -> [Mirror.Difference] {
     var state = State()
+    if side == .space {
+      let ledger = ledger
+      try await pool.run { try ledger.allowRetry($0) }
+    }
     do {
       try await runOnce(&state)
     } catch let stopped as MirrorStopped {
@@ -374,7 +385,7 @@ package final class MirrorRounds: Sendable {
       try await pool.run { try ledger.resume($0) }
       try await run(&state)
       return found
-    } catch let error as PostgresError where error.isAboutDefinition {
+    } catch let error as PostgresError where error.isAboutDefinition || error.isAboutRights {
       throw MirrorStopped(
         name: stopped.name, stops: stopped.stops + [MirrorStop(table: "", reason: error.message)])
     }

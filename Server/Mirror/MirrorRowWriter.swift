@@ -76,6 +76,30 @@ struct MirrorRowWriter {
     return true
   }
 
+  /// Returns the key of another row with a unique value of a write; `nil` if there is none.
+  func holder(of write: CapturedWrite) throws -> [String?]? {
+    guard let table = file.plan.table(write.table) else { return nil }
+    let key = try table.values(ofKey: write.key)
+    let row = try database.query(
+      "SELECT * FROM \(quoted(table.name)) WHERE \(Self.hasKey(table))", key
+    ).first
+    var values = Dictionary(uniqueKeysWithValues: zip(table.key.map(\.name), key))
+    for (name, text) in zip(write.names, write.values) {
+      if let column = table.column(Name(name)) { values[column.name] = try column.value(of: text) }
+    }
+    let keys = table.key.map { quoted($0.name) }.joined(separator: ", ")
+    for unique in table.unique {
+      let wanted = unique.map { values[$0] ?? row?[$0.text] ?? .null }
+      let equal = unique.map { "\(quoted($0)) = ?" }.joined(separator: " AND ")
+      let found = try database.query(
+        "SELECT \(keys) FROM \(quoted(table.name)) WHERE \(equal) AND NOT (\(Self.hasKey(table)))",
+        wanted + key)
+      guard let found = found.first else { continue }
+      return try? table.texts(ofKey: table.key.map { found[$0.name.text] })
+    }
+    return nil
+  }
+
   private func insert(
     _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn], _ values: [Value]
   ) throws {

@@ -176,16 +176,4 @@ struct MirrorSQL: Sendable {
       \(areDeleted ? "" : "AND c.kind = 'D'")
     """
   }
-
-  var upsert: String {
-    let names = table.all.map { quoted($0.name) }
-    var text =
-      "INSERT INTO \(target) AS t (\(names.joined(separator: ", "))) "
-      + "SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false)) "
-      + "WHERE NOT \(isUnsent(keyParameters)) ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO "
-    guard !table.columns.isEmpty else { return text + "NOTHING" }
-    let columns = table.columns.map { quoted($0.name) }
-    text += "UPDATE SET " + columns.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
-    return text + " WHERE \(differs("t", "excluded"))"
-  }
 }

@@ -25,18 +25,27 @@ struct MirrorStep {
 
   /// A row as PostgreSQL reads it.
   private struct Pending {
+    var row: MirrorRow
     var key: [String?]
     /// The values of the other columns; `nil` if the row is deleted.
     var texts: [String?]?
+
+    var bytes: Int { (texts ?? []).reduce(0) { $0 + ($1?.utf8.count ?? 0) } }
   }
 
   let connection: PostgresConnection
   let ledger: MirrorLedger
   let sql: [MirrorSQL]
-  /// True if each row is tried alone, so a refused row stops no other.
+  /// True if refused rows are searched, so one of them stops no other.
   let isCareful: Bool
   private let hasDeferred: Bool
   private let hasUnsent: Bool
+  /// True if unsent rows wait for a change of another record.
+  private let hasHeld: Bool
+  /// Tables and keys of rows to write although the space has not changed them.
+  private let unchanged: Set<[String?]>
+  /// The keys of changed rows of each table, if unsent rows may wait for them.
+  private var changed: [Int: [[String?]]] = [:]
   /// Rows of one statement: all of them are deleted, or none.
   private var batch: [Pending] = []
   private var batchBytes = 0
@@ -44,6 +53,8 @@ struct MirrorStep {
   private var isDelete = false
   /// Rows refused in this step.
   private var refused: [(row: MirrorRow, error: PostgresError)] = []
+  /// True after a change of a row behind a refused one.
+  private var mayHelp = false
   /// Rows deferred in this step.
   private var deferred: [(table: Int, key: [String?])] = []
   /// Rows written so far.
@@ -52,10 +63,11 @@ struct MirrorStep {
   private(set) var hasCaptured = false
 
   init(
-    _ connection: PostgresConnection, _ ledger: MirrorLedger, _ sql: [MirrorSQL], isCareful: Bool
+    _ connection: PostgresConnection, _ ledger: MirrorLedger, _ sql: [MirrorSQL],
+    unchanged: Set<[String?]>, isCareful: Bool
   ) throws {
     (self.connection, self.ledger, self.sql) = (connection, ledger, sql)
-    self.isCareful = isCareful
+    (self.unchanged, self.isCareful) = (unchanged, isCareful)
     try connection.execute("SELECT set_config('ferry.mirror', '\(ledger.number)', true)")
     try connection.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0")
     if isCareful { try connection.execute("SET CONSTRAINTS ALL IMMEDIATE") }
@@ -66,6 +78,7 @@ struct MirrorStep {
     }
     hasDeferred = try ledger.hasDeferred(connection)
     hasUnsent = try ledger.hasUnsent(connection)
+    hasHeld = try hasUnsent && ledger.hasHeld(connection)
   }
 
   /// Adds a row; the rows of a table come one after another. The statements have the order of the
@@ -83,6 +96,7 @@ struct MirrorStep {
     } catch {
       // The key as the space has it.
       let key = row.key.map(\.keyText)
+      try addChanged(row.table, key)
       // No row of PostgreSQL can have it.
       guard row.values != nil else {
         return try ledger.resolve(definition.name, key, canRetry: false, connection)
@@ -90,6 +104,7 @@ struct MirrorStep {
       return try ledger.defer(
         definition.name, key, error.description, canRetry: false, connection)
     }
+    try addChanged(row.table, key)
     let texts: [String?]
     do throws(MirrorFault) {
       texts = try definition.texts(ofColumns: row.values ?? [])
@@ -97,10 +112,21 @@ struct MirrorStep {
     } catch {
       return try postpone(row, key, error.description)
     }
-    if hasDeferred { try ledger.resolve(definition.name, key, canRetry: true, connection) }
-    if isCareful { return try tryAlone(row, key, texts) }
-    append(row, key, texts)
+    batch.append(Self.pending(row, key, texts))
+    batchBytes += batch[batch.count - 1].bytes
     if batch.count == Self.batchMax || batchBytes > Self.batchBytesMax { try flush() }
+  }
+
+  /// Adds a row to those that may have had a unique value of unsent rows.
+  private mutating func addChanged(_ table: Int, _ key: [String?]) throws {
+    guard hasHeld, !unchanged.contains([sql[table].table.name.text] + key) else { return }
+    changed[table, default: []].append(key.map { $0.map(MirrorLedger.storable) })
+    if changed[table]?.count == Self.batchMax { try free(table) }
+  }
+
+  private mutating func free(_ table: Int) throws {
+    guard let keys = changed.removeValue(forKey: table), !keys.isEmpty else { return }
+    _ = try connection.query(.once(sql[table].freeHeld), parameters(keys))
   }
 
   private mutating func postpone(_ row: MirrorRow, _ key: [String?], _ reason: String) throws {
@@ -108,42 +134,62 @@ struct MirrorStep {
     deferred.append((row.table, key))
   }
 
-  private mutating func append(_ row: MirrorRow, _ key: [String?], _ texts: [String?]) {
-    batch.append(Pending(key: key, texts: row.values == nil ? nil : texts))
-    batchBytes += texts.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+  private static func pending(
+    _ row: MirrorRow, _ key: [String?], _ texts: [String?]
+  ) -> Pending {
+    Pending(row: row, key: key, texts: row.values == nil ? nil : texts)
   }
 
   private mutating func flush() throws {
     let rows = batch
     (batch, batchBytes) = ([], 0)
-    guard let first = rows.first else { return }
-    let (sql, keys, isDelete) = (sql[table], parameters(rows.map(\.key)), first.texts == nil)
+    guard !rows.isEmpty else { return }
+    try lock(rows)
+    if isCareful { try tryHalves(rows[...]) } else { try write(rows[...]) }
+  }
+
+  /// Locks rows until the end of the transaction.
+  ///
+  /// - Throws: ``WrittenMeanwhile``.
+  private func lock(_ rows: [Pending]) throws {
+    let (sql, keys) = (sql[table], parameters(rows.map(\.key)))
     // First the locks, then the look at captured writes: it has to see those before the locks.
     let found = try connection.pipeline {
+      if hasDeferred { $0.add(.once(sql.resolve), keys) }
       $0.add(.once(sql.lock), keys)
       $0.add(.once(sql.isWritten), keys)
     }
     if found.last?.isEmpty == false { throw WrittenMeanwhile() }
-    _ = try connection.pipeline {
+  }
+
+  /// - Parameter savepoint: the name of a savepoint to undo a refused write.
+  /// - Returns: `true` if a row of the table has changed.
+  @discardableResult
+  private mutating func write(
+    _ rows: ArraySlice<Pending>, savepoint: String? = nil
+  ) throws -> Bool {
+    guard let first = rows.first else { return false }
+    let (sql, keys, isDelete) = (sql[table], parameters(rows.map(\.key)), first.texts == nil)
+    var writes: [Int] = []
+    let results = try connection.pipeline {
+      if let savepoint { $0.add(.once("SAVEPOINT \(savepoint)")) }
       $0.add(.once(sql.begin(isDelete: isDelete)))
       if isDelete {
-        $0.add(.once(sql.delete), keys)
+        writes.append($0.add(.once(sql.delete), keys))
         $0.add(.once(sql.forget(areDeleted: true)), keys)
         if hasUnsent { $0.add(.once(sql.forgetGone), keys) }
         return
       }
       let values = parameters(rows.map { $0.key + ($0.texts ?? []) })
-      if sql.table.adoption == nil {
-        $0.add(.once(sql.upsert), values)
-      } else {
-        if let update = sql.update { $0.add(.once(update), values) }
-        $0.add(.once(sql.insert), values)
-      }
+      if let update = sql.update { writes.append($0.add(.once(update), values)) }
+      writes.append($0.add(.once(sql.insert), values))
       // A row refused before may have been deleted with the former parent.
       if isCareful { $0.add(.once(sql.forget(areDeleted: false)), keys) }
     }
-    guard !isDelete, let outside = sql.captureOutside else { return }
+    let isChanged = writes.contains { results[$0].affected > 0 }
+    guard !isDelete, let outside = sql.captureOutside else { return isChanged }
     if try !connection.query(.once(outside), keys).isEmpty { hasCaptured = true }
+    return isChanged
   }
 
   /// Returns the columns of rows.
@@ -155,17 +201,22 @@ struct MirrorStep {
     return parameters
   }
 
-  // MARK: One by one
+  // MARK: Refused rows
 
-  private mutating func tryAlone(_ row: MirrorRow, _ key: [String?], _ texts: [String?]) throws {
-    append(row, key, texts)
-    try connection.execute("SAVEPOINT ferry_row")
+  /// Writes rows; if one of them is refused, each half for itself.
+  private mutating func tryHalves(_ rows: ArraySlice<Pending>) throws {
+    guard let first = rows.first else { return }
     do {
-      try flush()
+      let isChanged = try write(rows, savepoint: "ferry_row")
       try connection.execute("RELEASE SAVEPOINT ferry_row")
+      // A row refused before may need one of these.
+      if isChanged, !refused.isEmpty { mayHelp = true }
     } catch let error as PostgresError where error.isAboutRow {
       try connection.execute("ROLLBACK TO SAVEPOINT ferry_row; RELEASE SAVEPOINT ferry_row")
-      refused.append((row, error))
+      guard rows.count > 1 else { return refused.append((first.row, error)) }
+      let middle = rows.startIndex + rows.count / 2
+      try tryHalves(rows[..<middle])
+      try tryHalves(rows[middle...])
     }
   }
 
@@ -177,27 +228,35 @@ struct MirrorStep {
   /// Deletes stay behind the other rows.
   mutating func finish() throws {
     try flush()
-    for _ in 0..<Self.passesMax where !refused.isEmpty {
+    for _ in 0..<Self.passesMax where mayHelp {
       let left = refused
-      refused = []
+      (refused, mayHelp) = ([], false)
       let rows = left.reversed().map(\.row)
       for row in rows where row.values != nil { try add(row) }
       for row in rows where row.values == nil { try add(row) }
-      if refused.count == left.count { break }
+      try flush()
     }
     try retryTogether()
-    for (row, error) in refused {
+    for table in changed.keys.sorted() { try free(table) }
+    try deferRefused()
+    if try ledger.hasCapturedNow(connection) { hasCaptured = true }
+  }
+
+  private mutating func deferRefused() throws {
+    let rows = try refused.map { row, error in
       let definition = sql[row.table].table
       let key = try definition.texts(ofKey: row.key)
-      try postpone(row, key, error.message)
+      deferred.append((row.table, key))
+      return DeferredRow(table: definition.name.text, key: key, reason: error.message)
     }
     refused = []
-    for (table, key) in deferred {
-      // The space keeps the row, although the former row may be gone with a parent.
+    try ledger.defer(rows, connection)
+    // The space keeps the rows, although the former rows may be gone with a parent.
+    for (table, rows) in Dictionary(grouping: deferred, by: \.table).sorted(by: { $0.key < $1.key })
+    {
       _ = try connection.query(
-        .once(sql[table].forget(areDeleted: true)), parameters([key]))
+        .once(sql[table].forget(areDeleted: true)), parameters(rows.map(\.key)))
     }
-    if try ledger.hasCapturedNow(connection) { hasCaptured = true }
   }
 
   /// Tries refused rows together: some need each other, as two that exchange a unique value do. A
@@ -208,29 +267,49 @@ struct MirrorStep {
       guard group.count > 1 else { return }
       try connection.execute("SAVEPOINT ferry_group; SET CONSTRAINTS ALL DEFERRED")
       do {
-        if vacates { for (row, _) in group { try vacate(row) } }
-        for (row, _) in group {
-          let definition = sql[row.table].table
-          table = row.table
-          append(
-            row, try definition.texts(ofKey: row.key),
-            try definition.texts(ofColumns: row.values ?? []))
-          try flush()
+        let parts = try parts(of: group.map(\.row))
+        if vacates { for part in parts { try vacate(part) } }
+        for part in parts {
+          table = part[0].row.table
+          try lock(part)
+          try write(part[...])
         }
         try connection.execute("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT ferry_group")
         refused.removeAll { $0.error.isAboutOthers }
       } catch let error as PostgresError where error.isAboutRow {
-        (batch, batchBytes) = ([], 0)
         try connection.execute("ROLLBACK TO SAVEPOINT ferry_group; RELEASE SAVEPOINT ferry_group")
       }
     }
   }
 
-  private func vacate(_ row: MirrorRow) throws {
-    guard row.values != nil, let vacate = sql[row.table].vacate else { return }
-    _ = try connection.query(.once(sql[row.table].begin(isDelete: false)))
-    _ = try connection.query(
-      .once(vacate), parameters([try sql[row.table].table.texts(ofKey: row.key)]))
+  /// Returns rows in their order, as the rows of single statements.
+  private func parts(of rows: [MirrorRow]) throws -> [[Pending]] {
+    var (parts, bytes): ([[Pending]], Int) = ([], 0)
+    for row in rows {
+      let definition = sql[row.table].table
+      let pending = Self.pending(
+        row, try definition.texts(ofKey: row.key),
+        try definition.texts(ofColumns: row.values ?? []))
+      if let last = parts.last, last.count < Self.batchMax, bytes <= Self.batchBytesMax,
+        last[0].row.table == row.table, (last[0].texts == nil) == (pending.texts == nil)
+      {
+        parts[parts.count - 1].append(pending)
+      } else {
+        parts.append([pending])
+        bytes = 0
+      }
+      bytes += pending.bytes
+    }
+    return parts
+  }
+
+  private func vacate(_ rows: [Pending]) throws {
+    let sql = sql[rows[0].row.table]
+    guard rows[0].texts != nil, let vacate = sql.vacate else { return }
+    _ = try connection.pipeline {
+      $0.add(.once(sql.begin(isDelete: false)))
+      $0.add(.once(vacate), parameters(rows.map(\.key)))
+    }
   }
 }
 
@@ -249,57 +328,6 @@ extension PostgresError {
     // transaction, locks, resources and the server, and so every row.
     return context != nil && sqlState != "55P03"
       && !["08", "25", "40", "53", "57", "58", "XX"].contains(where: { sqlState.begins(with: $0) })
-  }
-}
-
-/// Fills the table of a comparison with the rows of a replica; all calls block.
-struct MirrorCopy {
-  private let connection: PostgresConnection
-  private let sql: MirrorSQL
-
-  init(_ connection: PostgresConnection, _ sql: MirrorSQL) {
-    (self.connection, self.sql) = (connection, sql)
-  }
-
-  /// Adds the rows that `each` passes to the argument. Rows that PostgreSQL cannot hold are left
-  /// out: they are deferred.
-  func fill(_ each: ((MirrorRow) throws -> Void) throws -> Void) throws {
-    var batch: [[String?]] = []
-    var bytes = 0
-    try each { row in
-      guard let key = try? sql.table.texts(ofKey: row.key),
-        let texts = try? sql.table.texts(ofColumns: row.values ?? [])
-      else { return }
-      batch.append(key + texts)
-      bytes += texts.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
-      guard batch.count == MirrorStep.batchMax || bytes > MirrorStep.batchBytesMax else { return }
-      try add(batch)
-      (batch, bytes) = ([], 0)
-    }
-    try add(batch)
-  }
-
-  /// Adds rows; if one of them is refused, each half for itself.
-  private func add(_ rows: [[String?]]) throws {
-    guard !rows.isEmpty else { return }
-    var parameters = PostgresParameters()
-    for column in sql.table.all.indices {
-      parameters.append(PostgresArray<String>(rows.map { $0[column] }))
-    }
-    try connection.execute("SAVEPOINT ferry_copy")
-    do {
-      try send(parameters)
-      try connection.execute("RELEASE SAVEPOINT ferry_copy")
-    } catch let error as PostgresError where error.isAboutRow {
-      try connection.execute("ROLLBACK TO SAVEPOINT ferry_copy; RELEASE SAVEPOINT ferry_copy")
-      guard rows.count > 1 else { return }
-      try add(Array(rows[..<(rows.count / 2)]))
-      try add(Array(rows[(rows.count / 2)...]))
-    }
-  }
-
-  private func send(_ parameters: PostgresParameters) throws {
-    _ = try connection.query(.once(sql.fillCopy), parameters)
   }
 }
 

@@ -1,6 +1,6 @@
 import FerryPersistence
-import FerryPlatform
 import FerryProtocol
+import FerrySyncClient
 import Foundation
 
 /// A transaction of a replica cannot hold so many writes.
@@ -9,8 +9,11 @@ struct TooManyWrites: Error {}
 extension Error {
   /// True if a transaction of a replica cannot hold so many writes.
   var isTooManyWrites: Bool {
-    // The message is from the recording of a replica's writes.
-    self is TooManyWrites || "\(self)".has("the transaction writes more than")
+    switch self as any Error {
+    case let error as DatabaseError: error.isTooManyWrites
+    case ReplicaError.database(_, code: DatabaseError.tooManyWritesCode): true
+    default: self is TooManyWrites
+    }
   }
 }
 
@@ -23,6 +26,8 @@ struct FailedWrite: Sendable {
   var isUnique = false
   /// True if it may succeed after another write.
   var canRetry = false
+  /// The key of the row with the write's unique value, if this is the reason.
+  var holder: [String?]?
 }
 
 /// An application of captured writes to the replica, in a transaction of it. A failed write stops
@@ -143,10 +148,11 @@ struct MirrorTaking {
     _ failure: FailedWrite, _ key: [String?], isGone: Bool, canRetry: Bool
   ) throws {
     try database.execute(
-      "INSERT OR REPLACE INTO \"mirror.unsent\" VALUES (?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO \"mirror.unsent\" VALUES (?, ?, ?, ?, ?, ?)",
       [
         .text(failure.write.table), .text(try Self.text(of: key)), .text(failure.reason),
         .integer(canRetry ? 1 : 0), .integer(isGone ? 1 : 0),
+        try failure.holder.map { .text(try Self.text(of: $0)) } ?? .null,
       ])
   }
 
@@ -242,9 +248,11 @@ struct MirrorTaking {
       if error.isTooManyWrites { throw TooManyWrites() }
       // A full disk is no fault of the write, and SQLite may have ended the transaction.
       guard error.concernsRow, database.connection.isInTransaction else { throw error }
+      let isUnique = error.code == 2_067
+      let holder = isUnique ? try writer.holder(of: write) : nil
       return FailedWrite(
-        write: write, reason: error.message, mayWait: error.isConstraint,
-        isUnique: error.code == 2_067, canRetry: error.isConstraint)
+        write: write, reason: file.reason(error, write), mayWait: error.isConstraint,
+        isUnique: isUnique, canRetry: error.isConstraint && holder == nil, holder: holder)
     } catch let error as MirrorFault {
       return FailedWrite(
         write: write, reason: error.description, mayWait: isPart && error == .deleted,
@@ -290,17 +298,21 @@ extension MirrorFile {
     for row in try database.query("SELECT id FROM \"mirror.later\"") {
       if case .integer(let id) = row["id"] { found.later.append(id) }
     }
-    for row in try database.query("SELECT tab, key, reason, retry, gone FROM \"mirror.unsent\"") {
-      guard case .text(let table) = row["tab"], case .text(let key) = row["key"],
+    for row in try database.query("SELECT * FROM \"mirror.unsent\"") {
+      guard case .text(let table) = row["tab"], let key = try Self.key(row["key"]),
         case .text(let reason) = row["reason"]
       else { continue }
       found.unsent.append(
         UnsentRow(
-          table: table, key: try JSONDecoder().decode([String?].self, from: Data(key.utf8)),
-          reason: reason, canRetry: row["retry"] == .integer(1),
-          isGone: row["gone"] == .integer(1)))
+          table: table, key: key, reason: reason, canRetry: row["retry"] == .integer(1),
+          isGone: row["gone"] == .integer(1), holder: try Self.key(row["holder"])))
     }
     return found
+  }
+
+  private static func key(_ value: Value) throws -> [String?]? {
+    guard case .text(let text) = value else { return nil }
+    return try JSONDecoder().decode([String?].self, from: Data(text.utf8))
   }
 
   func forgetRead(_ database: Database) throws {

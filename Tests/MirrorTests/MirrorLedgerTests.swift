@@ -120,4 +120,71 @@ struct MirrorLedgerTests {
     let retried = try connection.query(.once("SELECT retry FROM ferry_mirror.unsent"))
     #expect(try retried.first?.bool(0) == true)
   }
+
+  private func unsentKeys(where condition: String = "true") throws -> [[String?]] {
+    try connection.query(
+      .once("SELECT key FROM ferry_mirror.unsent WHERE \(condition) ORDER BY key")
+    ).map { try $0.array(0, of: String.self) }
+  }
+
+  @Test("unsent rows are stored in a few statements, however many there are")
+  func manyUnsent() throws {
+    // A sequence also counts statements that are undone.
+    try connection.execute(
+      """
+      CREATE SEQUENCE calls; CREATE FUNCTION called() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM nextval(''calls''); RETURN NULL; END';
+      CREATE TRIGGER counted AFTER INSERT OR UPDATE OR DELETE ON ferry_mirror.unsent
+        FOR EACH STATEMENT EXECUTE FUNCTION called()
+      """)
+    let ledger = MirrorLedger(number: 1)
+    var rows = (0..<2_000).map {
+      UnsentRow(table: "tasks", key: ["k\($0)"], reason: "it waits", canRetry: false)
+    }
+    rows.append(
+      UnsentRow(
+        table: "a \"b\"", key: ["{\\\"}, NULL", nil, ""], reason: "{x} \0", canRetry: true,
+        isGone: true, holder: ["h\\\0"]))
+    for _ in 0..<2 { try ledger.store(rows, connection) }
+    #expect(try ledger.unsent(connection).count == 2_001)
+    let calls = try connection.query(.once("SELECT last_value FROM calls")).first?.int8(0)
+    #expect(calls == 4)
+    let odd = try connection.query(
+      .once("SELECT key, holder, retry, gone, reason FROM ferry_mirror.unsent WHERE tab <> 'tasks'")
+    ).first
+    #expect(try odd?.array(0, of: String.self) == ["{\\\"}, NULL", nil, ""])
+    // No text of PostgreSQL has this character. A device's key may have it.
+    #expect(try odd?.array(1, of: String.self) == ["h\\\\u0000"])
+    #expect(try odd?.bool(2) == true)
+    #expect(try odd?.bool(3) == true)
+    #expect(try odd?.text(4) == "{x} \\u0000")
+  }
+
+  @Test("an unsent row is tried again as soon as a write frees its unique value, and not before")
+  func held() throws {
+    try capture(3)
+    let ledger = MirrorLedger(number: 1)
+    let rows = ["k1", "k2", "k9"].map {
+      UnsentRow(table: "tasks", key: [$0 + "w"], reason: "", canRetry: false, holder: [$0])
+    }
+    try ledger.store(rows, connection)
+    try connection.execute("UPDATE ferry_mirror.mirrors SET version = 2")
+    #expect(try ledger.hasHeld(connection))
+    var noted = try read(ledger.captured(connection), puttingOff: [])
+    // The space has refused one of the writes.
+    noted.refused = [UnsentRow(table: "tasks", key: ["k2"], reason: "", canRetry: false)]
+    // The file has refused another one before the write of the record with the value.
+    noted.unsent = [
+      UnsentRow(table: "tasks", key: ["k3w"], reason: "", canRetry: false, holder: ["k3"])
+    ]
+    try ledger.remove(noted, connection)
+    #expect(try unsentKeys(where: "retry") == [["k1w"], ["k3w"]])
+    #expect(try !ledger.allowRetry(withSchema: 2, connection))
+    #expect(try unsentKeys(where: "retry") == [["k1w"], ["k3w"]])
+    #expect(try ledger.allowRetry(withSchema: 3, connection))
+    #expect(try unsentKeys(where: "retry") == [["k1w"], ["k2w"], ["k3w"], ["k9w"]])
+    try connection.execute("UPDATE ferry_mirror.unsent SET retry = false")
+    #expect(try !ledger.allowRetry(withSchema: 3, connection))
+    #expect(try unsentKeys(where: "retry").isEmpty)
+  }
 }

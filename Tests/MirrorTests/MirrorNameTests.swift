@@ -200,7 +200,8 @@ struct MirrorNameTests {
         for isDelete in [false, true] {
           _ = try connection.query(.once(sql.begin(isDelete: isDelete)))
         }
-        _ = try connection.query(.once(sql.upsert), rows)
+        if let update = sql.update { _ = try connection.query(.once(update), rows) }
+        _ = try connection.query(.once(sql.insert), rows)
         if let vacate = sql.vacate { _ = try connection.query(.once(vacate), keys) }
         for areDeleted in [false, true] {
           _ = try connection.query(.once(sql.forget(areDeleted: areDeleted)), keys)
@@ -214,6 +215,9 @@ struct MirrorNameTests {
             .once(sql.recapture(isInTable: isInTable)), [.array(PostgresArray(["one"]))])
         }
         _ = try connection.query(.once(sql.delete), keys)
+        for forget in [sql.resolve, sql.freeHeld, sql.forgetGone] {
+          _ = try connection.query(.once(forget), keys)
+        }
         _ = try connection.query(.once(sql.forgetAbsent))
       }
     }

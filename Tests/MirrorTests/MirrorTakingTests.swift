@@ -22,6 +22,16 @@ struct MirrorTakingTests {
     return MirrorFile(plan: try MirrorPlan(schema))
   }
 
+  @Test("a transaction that is too large is recognised by its code, whatever its text")
+  func tooManyWrites() {
+    let (text, code) = ("the transaction writes more than 5", DatabaseError.tooManyWritesCode)
+    let errors: [(any Error, Bool)] = [
+      (DatabaseError("zu viel", code: code), true), (DatabaseError(text), false),
+      (DatabaseError(text, code: DatabaseError.refusedCode), false), (TooManyWrites(), true),
+    ]
+    for (error, expected) in errors { #expect(error.isTooManyWrites == expected, "\(error)") }
+  }
+
   @Test(
     "a refused transaction is noted row by row, as soon as the space's records are fetched")
   func refused() throws {
@@ -32,10 +42,11 @@ struct MirrorTakingTests {
       CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT);
       INSERT INTO tasks VALUES ('one', 'x'), ('two', 'y');
       CREATE TABLE ferry_quarantine(seq INTEGER PRIMARY KEY, entry INTEGER, tbl TEXT, record TEXT,
-        kind TEXT, code TEXT, detail TEXT);
+        kind TEXT, code TEXT, detail TEXT, holder TEXT);
       CREATE TABLE ferry_operations(seq INTEGER PRIMARY KEY, tbl TEXT, record TEXT, state INTEGER);
-      INSERT INTO ferry_quarantine VALUES (11, 4, 'tasks', 'one', 'insert', 'code', 'taken'),
-        (12, 4, 'tasks', 'two', 'update', NULL, NULL), (13, 4, 'tasks', 'three', 'delete', NULL, NULL);
+      INSERT INTO ferry_quarantine VALUES (11, 4, 'tasks', 'one', 'insert', 'code', 'taken', 'two'),
+        (12, 4, 'tasks', 'two', 'update', NULL, NULL, NULL),
+        (13, 4, 'tasks', 'three', 'delete', NULL, NULL, NULL);
       CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
       INSERT INTO ferry_refresh VALUES ('tasks', 'one')
       """)
@@ -54,13 +65,60 @@ struct MirrorTakingTests {
     // The space has no such record.
     try database.execute("DELETE FROM ferry_refresh; DELETE FROM tasks WHERE id = 'one'")
     var refused = UnsentRow(
-      table: "tasks", key: ["one"], reason: "the space refuses it: taken", canRetry: false)
+      table: "tasks", key: ["one"], reason: "the space refuses it: taken", canRetry: false,
+      holder: ["two"])
     let after = try file.refused(database)
     #expect(after.rows == [refused] + others && after.entries == [4])
-    // A program has written to it since then.
-    try database.execute("INSERT INTO ferry_operations VALUES (14, 'tasks', 'one', 0)")
-    refused.canRetry = true
-    #expect(try file.refused(database).rows == [refused] + others)
+    // A program has since written to it, or to the record with the unique value.
+    for (record, state, canRetry) in [
+      ("one", 0, true), ("two", 1, true), ("two", 3, false), ("three", 0, false),
+    ] {
+      try database.execute(
+        "INSERT INTO ferry_operations VALUES (14, 'tasks', '\(record)', \(state))")
+      refused.canRetry = canRetry
+      #expect(try file.refused(database).rows == [refused] + others, "\(record) \(state)")
+      try database.execute("DELETE FROM ferry_operations")
+    }
+  }
+
+  @Test(
+    "the reason of a write that the file refuses names the table and the columns",
+    arguments: [
+      (787, "FOREIGN KEY constraint failed", "insert", "it refers to a row of table lists"),
+      (787, "FOREIGN KEY constraint failed", "delete", "rows of table notes refer to it"),
+      (
+        2_067, "UNIQUE constraint failed: tasks.list, tasks.title", "insert",
+        "another row of table tasks has the same list, title"
+      ),
+      (
+        1_299, "NOT NULL constraint failed: tasks.title", "insert",
+        "column title of table tasks is required and is NULL"
+      ),
+      (
+        2_067, "UNIQUE constraint failed: tasks.a, b.c, tasks.d", "insert",
+        "another row of table tasks has the same a, b.c, d"
+      ),
+      (
+        2_067, "UNIQUE constraint failed: index 'one'", "insert",
+        "UNIQUE constraint failed: index 'one'"
+      ),
+      (275, "CHECK constraint failed: short", "insert", "CHECK constraint failed: short"),
+    ])
+  func reasons(code: Int32, message: String, kind: String, expected: String) throws {
+    func refers(to table: Name, by column: Name) -> DeclaredTable {
+      var declared = DeclaredTable(key: "id", columns: [DeclaredColumn(column, .text)])
+      declared.references = [DeclaredReference([column], to: table)]
+      return declared
+    }
+    var schema = SpaceSchema.empty
+    schema.tables["lists"] = TableRules(definition: DeclaredTable(key: "id", columns: []))
+    schema.tables["tasks"] = TableRules(definition: refers(to: "lists", by: "list"))
+    schema.tables["notes"] = TableRules(definition: refers(to: "tasks", by: "task"))
+    let file = MirrorFile(plan: try MirrorPlan(schema))
+    var write = Self.write(1, "x")
+    if kind == "delete" { write.kind = .delete }
+    let reason = file.reason(DatabaseError(message, code: code), write)
+    #expect(reason.hasPrefix(expected), "\(reason)")
   }
 
   @Test("a full disk ends the transaction, and no write counts as rejected or taken")
@@ -233,6 +291,7 @@ struct MirrorTakingTests {
         // The second transaction in a separate step.
         let read = try file.read(database)
         #expect(read.unsent.map(\.key) == [["t"]])
+        #expect(read.unsent.map(\.holder) == [["other"]])
         try file.forgetRead(database)
       }
       _ = try MirrorTaking(file: file, database: database).apply(

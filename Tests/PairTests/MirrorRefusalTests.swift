@@ -19,13 +19,13 @@ struct MirrorRefusalTests {
     "SELECT CAST(id AS text), CAST(balance AS text) FROM accounts ORDER BY accounts.id"
   private static let notes = "SELECT CAST(id AS text), body FROM notes ORDER BY notes.id"
 
-  private static func stop(_ run: ChildProcess) async throws {
+  static func stop(_ run: ChildProcess) async throws {
     run.send(SIGTERM)
     _ = try await run.exitStatus()
   }
 
   /// Makes a company with rules of the space, while no mirror runs.
-  private static func adopted() async throws -> Company {
+  static func adopted() async throws -> Company {
     let company = try await Company.make(shop)
     try await company.adopt(
       "--table", "users", "--table", "accounts", "--table", "entries", "--table", "notes")
@@ -36,6 +36,8 @@ struct MirrorRefusalTests {
     schema.tables["accounts"]?.columns["balance"] = ColumnRules(policy: .counter)
     schema.version += 1
     _ = try await replica.applySchema(schema)
+    // The mirror has the rules: a row refused before a change of them would be retried.
+    try await company.stage.mirror(["verify", "crm"])
     return company
   }
 
@@ -69,7 +71,7 @@ struct MirrorRefusalTests {
     #expect(try stage.rows("SELECT id::text, email FROM users") == [["1", "ada@x"]])
     let status = try await stage.mirror(["status", "crm"], exits: 4).output
     #expect(status.contains("unsent     1 row as in the tables"), "\(status)")
-    #expect(status.contains("users 1: the space refuses it"), "\(status)")
+    #expect(status.contains("has the same email"), "\(status)")
     try await Self.stop(run)
     let verified = try await stage.mirror(["verify", "crm"], exits: 4).output
     #expect(verified.contains("1 row unsent"), "\(verified)")
@@ -111,7 +113,7 @@ struct MirrorRefusalTests {
     try await stage.eventuallyRows(
       "SELECT id::text, name FROM lists ORDER BY id", [["2", "zwei"], ["3", ""]])
     let status = try await stage.mirror(["status", "crm"], exits: 4).output
-    #expect(status.contains("lists 1: FOREIGN KEY constraint failed"), "\(status)")
+    #expect(status.contains("lists 1: rows of table tasks refer to it (foreign key)"), "\(status)")
     try await device.write("DELETE FROM tasks")
     try await device.exchange()
     try await eventually("the list is deleted on devices", from: run) {

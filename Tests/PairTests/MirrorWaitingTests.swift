@@ -18,7 +18,7 @@ struct MirrorWaitingTests {
     let verified = try await stage.mirror(["verify", "crm"], exits: 4)
     #expect(verified.output.contains("1 row deferred: see `ferryd mirror status crm`"))
     let status = try await stage.mirror(["status", "crm"], exits: 4)
-    #expect(status.output.contains("deferred   1 rows"), "\(status.output)")
+    #expect(status.output.contains("deferred   1 row\n"), "\(status.output)")
     #expect(status.output.contains("  lists b: "), "\(status.output)")
     let json = try await stage.mirror(["status", "crm", "--json"], exits: 4)
     #expect(json.output.contains(#""key":["b"]"#), "\(json.output)")

@@ -129,7 +129,7 @@ extension MirrorCommands {
         table.append([
           mirror.name, status.space, "\(status.applied.grouped) of \(status.head.grouped)",
           status.adopted.reduce(0) { $0 + $1.rows }.grouped, status.captured.grouped,
-          status.deferred.count.grouped, status.unsentCount.grouped,
+          status.deferredCount.grouped, status.unsentCount.grouped,
         ])
       }
       try output.lines(table.lines(width: Terminal.current().tableWidth))

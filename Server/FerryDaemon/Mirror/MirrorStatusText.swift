@@ -33,11 +33,15 @@ extension Mirror.Status {
     if let wayOut = stopped?.wayOut { lines.append("next       \(wayOut)") }
     if !fault.isEmpty { lines.append("fault      \(fault)") }
     for table in adopted {
-      let rows = table.rows.grouped + (table.isDone ? "" : " of about \(table.total.grouped)")
-      lines.append("adopted    \(table.table): \(rows) rows")
+      let rows =
+        table.isDone
+        ? table.rows.counted("row")
+        : "\(table.rows.grouped) of about \(table.total.counted("row"))"
+      lines.append("adopted    \(table.table): \(rows)")
     }
-    lines.append("captured   \(captured.grouped) writes of programs are on their way to the space")
-    lines.append("deferred   \(deferred.count.grouped) rows")
+    let verb = captured == 1 ? "is on its" : "are on their"
+    lines.append("captured   \(captured.counted("write")) of programs \(verb) way to the space")
+    lines.append("deferred   \(deferredCount.counted("row"))")
     lines += deferred.map(\.line)
     lines.append(
       "unsent     \(unsentCount.counted("row")) as in the tables, and not so in the space")
@@ -53,6 +57,7 @@ extension Mirror.Status {
       ("stopped", .array(stops.map { .string($0.description) })),
       ("fault", .string(orNull: fault.isEmpty ? nil : fault)),
       ("next", .string(orNull: stopped?.wayOut)),
+      ("deferredCount", .string(String(deferredCount))),
       ("deferred", .array(deferred.map(\.json))),
       (
         "adopted",

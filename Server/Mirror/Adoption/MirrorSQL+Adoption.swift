@@ -191,7 +191,8 @@ extension MirrorSQL {
       """
   }
 
-  /// Adds missing rows.
+  /// Adds missing rows. An existing row with ON CONFLICT alone would fail if a column is required
+  /// here, and unknown to the space.
   var insert: String {
     var (names, values) = (table.all.map { quoted($0.name) }, self.values)
     if let space = table.adoption?.space, table.column(Name(space.name)) == nil {
@@ -201,7 +202,7 @@ extension MirrorSQL {
     return """
       INSERT INTO \(target) (\(names.joined(separator: ", "))) OVERRIDING SYSTEM VALUE
       SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false))
-      WHERE NOT \(isUnsent(keyParameters))
+      WHERE NOT \(isUnsent(keyParameters)) AND NOT EXISTS (SELECT FROM \(target) t WHERE \(matches))
       ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO NOTHING
       """
   }
@@ -229,6 +230,24 @@ extension MirrorSQL {
     DELETE FROM \(Self.ledger).unsent u USING \(source(keysOnly: true))
     WHERE u.mirror = \(mirror) AND u.tab = \(quoted(postgres: table.name.text)) AND u.gone
       AND u.key = \(keyParameters)
+    """
+  }
+
+  /// Removes the rows of the parameters from the deferred ones.
+  var resolve: String {
+    """
+    DELETE FROM \(Self.ledger).deferred d USING \(source(keysOnly: true))
+    WHERE d.mirror = \(mirror) AND d.tab = \(quoted(postgres: table.name.text)) AND d.retry
+      AND d.key = \(keyParameters)
+    """
+  }
+
+  /// Makes rows of `unsent` due for a retry if they wait for the records of the parameters.
+  var freeHeld: String {
+    """
+    UPDATE \(Self.ledger).unsent u SET retry = true FROM \(source(keysOnly: true))
+    WHERE u.mirror = \(mirror) AND u.tab = \(quoted(postgres: table.name.text))
+      AND u.holder = \(keyParameters) AND NOT u.retry
     """
   }
 
