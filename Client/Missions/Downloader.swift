@@ -10,6 +10,14 @@ public protocol Downloader: Sendable {
   func download(
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome
+
+  /// Returns the bytes of disk space needed for a content without any part here: by default the
+  /// size. A downloader that only moves files needs none.
+  func bytesNeeded(for content: StoredContent) async -> Int64
+}
+
+extension Downloader {
+  public func bytesNeeded(for content: StoredContent) async -> Int64 { content.size }
 }
 
 /// The source of a file.
@@ -70,6 +78,9 @@ public struct DownloadJob: Sendable {
   public var chunkSize: Int64
   /// The hashes of the chunks in order; empty if only the hash of the whole file is known.
   public var chunks: [ContentHash]
+  /// Bytes of the parts to hash while the content is written, beside the whole; `nil` for none. Only
+  /// content without hashes of chunks has such parts.
+  public var partSize: Int64?
   /// The path of the fetched bytes, each at its own offset: a sparse file, created if it is absent.
   public var partialPath: String
   /// The encryption of the file; `nil` for none.
@@ -78,6 +89,9 @@ public struct DownloadJob: Sendable {
   public var map: ChunkMap
   /// Stores the map; called after the map's bytes are in the file.
   public var record: @Sendable (ChunkMap) async throws -> Void
+  /// Reserves disk space for so many more bytes; called before they are written, and with 0 now and
+  /// then for content of unknown size. Throws if there is too little space.
+  public var reserve: @Sendable (Int64) async throws(DownloadError) -> Void = { (_) in }
   /// Finds a chunk in a complete object; it is copied and checked rather than fetched.
   public var reuse: @Sendable (ContentHash) async -> LocalChunk?
   /// Reports a failure during the retries, if no byte has arrived since the one before.
@@ -145,12 +159,19 @@ public struct DownloadOutcome: Sendable, Equatable {
   public var size: Int64
   /// The file's SHA-256; `nil` if it was neither given nor computed.
   public var hash: ContentHash?
+  /// The SHA-256 of each part of ``DownloadJob/partSize`` bytes; empty if one part is the whole, or
+  /// if they were not computed.
+  public var parts: [ContentHash]
 
-  public init(bytesFetched: Int64, bytesReused: Int64, size: Int64 = 0, hash: ContentHash? = nil) {
+  public init(
+    bytesFetched: Int64, bytesReused: Int64, size: Int64 = 0, hash: ContentHash? = nil,
+    parts: [ContentHash] = []
+  ) {
     self.bytesFetched = bytesFetched
     self.bytesReused = bytesReused
     self.size = size
     self.hash = hash
+    self.parts = parts
   }
 }
 

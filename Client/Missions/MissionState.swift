@@ -1,24 +1,5 @@
 import FerryProtocol
 
-/// The state of a mission on this device (SPEC.md §21).
-public enum MissionState: String, Sendable, CaseIterable {
-  /// Requested, and waiting for its turn.
-  case ready
-  /// Being fetched; it may wait for a connection.
-  case downloading
-  /// Paused with all fetched parts until the user resumes it.
-  case paused
-  /// Cancelled by the user: the fetched parts are gone.
-  case cancelled
-  /// The published content could not be fetched: the fetched parts are gone.
-  case failed
-  /// Complete and checked.
-  case done
-
-  /// True if the mission neither continues nor can be resumed.
-  public var isFinal: Bool { self == .cancelled || self == .failed || self == .done }
-}
-
 /// The reason why a mission waits, is paused or failed, or why a call about it failed.
 public struct MissionError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The reasons that callers treat differently. The mission store has their names.

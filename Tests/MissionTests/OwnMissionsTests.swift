@@ -1,3 +1,5 @@
+import FerryExecutors
+import FerryFiles
 import FerryNetworking
 import FerryProtocol
 import FerryTestSupport
@@ -52,14 +54,26 @@ struct OwnMissionsTests {
 
   var folder: String { directory.file("own").path }
 
-  func open(key: [UInt8]? = nil) async throws -> OwnMissions {
-    var options = MissionOptions()
+  func open(
+    key: [UInt8]? = nil, options: MissionOptions = MissionOptions(),
+    system: any FileCalls = SystemFileCalls(), downloader: (any Downloader)? = nil
+  ) async throws -> OwnMissions {
+    var options = options
     options.pauses = RetryPolicy(
       delayBase: .milliseconds(1), delayMax: .milliseconds(5), attemptsMax: nil)
-    return try await OwnMissions.open(
-      folder, key: key, options: options,
-      requests: ChunkedDownloader.requests(over: CurlTransport(), server: ""),
-      canonical: { $0 })
+    var surroundings = DownloadSurroundings.system
+    surroundings.files = system
+    let own = OwnParts.downloader(
+      ChunkedDownloader.requests(over: CurlTransport(), server: ""), in: surroundings)
+    return try await OwnMissions.open(folder, options: options) {
+      (root) async throws(MissionError) in
+      OwnParts(
+        files: try DiskFileStore(root: root, key: key, system: system) {
+          ThreadExecutor(name: $0)
+        },
+        store: try await SQLiteMissionStore.open("\(root)/missions.db"),
+        downloader: downloader ?? own, system: system)
+    }
   }
 
   func url(_ path: String) -> String { "http://127.0.0.1:\(server.port)\(path)" }

@@ -12,9 +12,9 @@ struct PlanTests {
 
   @Test("space is reserved for all running missions, and once for the same content")
   func reserving() throws {
-    var space = SpacePlan(margin: 10)
+    var space = SpacePlan<MissionID, ContentHash>(margin: 10)
     try space.reserve([x: 50], for: mission("a"), free: 100)
-    #expect(throws: SpacePlan.Shortage(needed: 110, free: 100)) {
+    #expect(throws: SpaceShortage(needed: 110, free: 100)) {
       try space.reserve([y: 50], for: mission("b"), free: 100)
     }
     #expect(space.reserved == 50)
@@ -30,8 +30,8 @@ struct PlanTests {
 
   @Test("sizes beyond the range of numbers do not fit either")
   func overflow() {
-    var space = SpacePlan(margin: .max)
-    #expect(throws: SpacePlan.Shortage(needed: .max, free: .max)) {
+    var space = SpacePlan<MissionID, ContentHash>(margin: .max)
+    #expect(throws: SpaceShortage(needed: .max, free: .max)) {
       try space.reserve([x: 1 << 42], for: mission("a"), free: .max)
     }
   }

@@ -1,4 +1,3 @@
-import FerryCryptography
 import FerryNetworking
 import FerryProtocol
 import Synchronization
@@ -137,11 +136,12 @@ extension ChunkedDownloader {
   ) async throws(Interruption) -> DownloadOutcome {
     let limit = Self.bytesMax(of: job)
     var gauge = StreamGauge()
-    var hash = SHA256()
+    var hash = ContentDigest(partSize: job.partSize)
     var size: Int64 = 0
     do throws(DownloadError) {
       let file = partialFile(job, size: 0)
       _ = try await file.open(bootID: nil)
+      try await job.reserve(0)
       var parts = body.makeAsyncIterator()
       while true {
         let part: [UInt8]?
@@ -156,6 +156,7 @@ extension ChunkedDownloader {
         hash.update(part)
         size += Int64(part.count)
         if gauge.isDue(size) {
+          try await job.reserve(0)
           progress(DownloadProgress(bytesDone: size, bytesTotal: job.size, bytesFetched: size))
         }
       }
@@ -164,7 +165,7 @@ extension ChunkedDownloader {
       throw error.isTransient ? .again(error, after: nil) : .end(error)
     }
     do throws(DownloadError) {
-      return try await finish(job, size, ContentHash(hash.finish()), progress)
+      return try await finish(job, hash.finish(), progress)
     } catch {
       throw .end(error)
     }
@@ -172,14 +173,14 @@ extension ChunkedDownloader {
 
   /// Checks a completely written body.
   private func finish(
-    _ job: DownloadJob, _ size: Int64, _ hash: ContentHash?,
-    _ progress: @Sendable (DownloadProgress) -> Void
+    _ job: DownloadJob, _ facts: ContentFacts, _ progress: @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome {
+    let size = facts.size
     if let expected = job.size, expected != size {
       throw DownloadError(
         .wrongContent(chunk: nil), "the server's file has \(size) bytes instead of \(expected)")
     }
-    if let expected = job.hash, expected != hash {
+    if let expected = job.hash, expected != facts.hash {
       throw DownloadError(
         .wrongContent(chunk: nil), "the file's SHA-256 differs from the expected one")
     }
@@ -187,7 +188,8 @@ extension ChunkedDownloader {
     _ = try await file.open(bootID: nil)
     try await file.finish(isDurable: settings.endsDurable)
     progress(DownloadProgress(bytesDone: size, bytesTotal: size, bytesFetched: size))
-    return DownloadOutcome(bytesFetched: size, bytesReused: 0, size: size, hash: hash)
+    return DownloadOutcome(
+      bytesFetched: size, bytesReused: 0, size: size, hash: facts.hash, parts: facts.parts)
   }
 
   /// Returns the job's file without marks.

@@ -54,6 +54,7 @@ public struct ChunkedDownloader: Downloader {
       tell: progress)
     do throws(DownloadError) {
       try await session.restore()
+      try await job.reserve(size - session.reused)
       try await fetch(session, open)
       try await file.finish(isDurable: settings.endsDurable)
     } catch {
@@ -62,10 +63,10 @@ public struct ChunkedDownloader: Downloader {
       await session.recordVerified(after: error)
       throw error
     }
-    let hash = await session.wholeHash
+    let facts = await session.facts
     return DownloadOutcome(
       bytesFetched: await session.fetched, bytesReused: await session.reused, size: size,
-      hash: job.hash ?? hash)
+      hash: job.hash ?? facts?.hash, parts: facts?.parts ?? [])
   }
 
   /// Fetches missing parts, and again parts found wrong by the check of the whole.
@@ -129,9 +130,9 @@ extension DownloadSession {
 
   /// Returns true if the whole file has the right hash, or any hash is accepted.
   fileprivate func accepts(whole digest: [UInt8]?) -> Bool {
-    guard let digest else { return false }
-    wholeHash = ContentHash(digest)
-    return job.hash == nil || job.hash == wholeHash
+    guard let hash = digest.flatMap({ ContentHash($0) }) else { return false }
+    facts = ContentFacts(size: size, hash: hash)
+    return job.hash == nil || job.hash == hash
   }
 
   /// Records the verified chunks for the next attempt; it trusts their hashes. A file without

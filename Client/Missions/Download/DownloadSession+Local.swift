@@ -1,4 +1,3 @@
-import FerryCryptography
 import FerryProtocol
 
 // Parts already on the device.
@@ -47,12 +46,13 @@ extension DownloadSession {
     let there = remains.marks.map { $0[0] ?? 0 } ?? map.prefixBytes
     let kept = map.validator == nil ? 0 : min(there, remains.contentBytes, size)
     let isWhole = kept == size
-    if isWhole || remains.mayBeFinished && job.hash != nil,
-      let digest = try await file.digest(of: 0..<size), accepts(digest, of: 0)
-    {
-      wholeHash = ContentHash(digest)
-      plan.verified(0)
-      return try await file.mark(0, size)
+    if isWhole || remains.mayBeFinished && job.hash != nil {
+      let whole = try await rehash(0..<size).finish()
+      if accepts(whole.hash.bytes, of: 0) {
+        facts = whole
+        plan.verified(0)
+        return try await file.mark(0, size)
+      }
     }
     guard kept > 0, !isWhole else { return try await forgetPrefix() }
     plan.recordBytes(kept, of: 0)
@@ -76,9 +76,9 @@ extension DownloadSession {
     }
   }
 
-  /// Returns the hash of a part of the file so far, to continue with.
-  nonisolated func rehash(_ range: Range<Int64>) async throws(DownloadError) -> SHA256 {
-    var hash = SHA256()
+  /// Returns the digest of a part of the file so far, to continue with.
+  nonisolated func rehash(_ range: Range<Int64>) async throws(DownloadError) -> ContentDigest {
+    var hash = digest()
     var position = range.lowerBound
     while position < range.upperBound {
       if Task.isCancelled { throw .cancelled }

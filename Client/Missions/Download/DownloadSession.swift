@@ -28,8 +28,8 @@ actor DownloadSession {
   var reused: Int64 = 0
   /// The most local bytes so far.
   private(set) var highest: Int64 = 0
-  /// The hash of the whole file, after the only chunk was fetched or read completely.
-  var wholeHash: ContentHash?
+  /// The facts about the whole file, after the only chunk was fetched or read completely.
+  var facts: ContentFacts?
 
   private var gauge: ProgressGauge
   private var rule: RecordRule
@@ -62,6 +62,12 @@ actor DownloadSession {
 
   /// True if chunks have their own hashes; if not, the file is one chunk.
   nonisolated var checksChunks: Bool { !job.chunks.isEmpty }
+
+  /// Returns the digest of a chunk before the first byte. If the chunk is the file, it also hashes
+  /// the job's parts.
+  nonisolated func digest() -> ContentDigest {
+    ContentDigest(partSize: checksChunks ? nil : job.partSize)
+  }
 
   /// Returns the expected hash of a chunk; `nil` if every content is accepted.
   nonisolated func hash(of chunk: Int) -> ContentHash? {
@@ -221,9 +227,11 @@ actor DownloadSession {
   /// Checks a complete chunk: it is verified, or must be fetched again.
   ///
   /// Throws kind `wrongContent` if it was wrong too often.
-  func checked(_ chunk: Int, _ digest: [UInt8], isWhole: Bool) async throws(DownloadError) {
-    if !checksChunks { wholeHash = ContentHash(digest) }
-    if accepts(digest, of: chunk) { return verified(chunk) }
+  func checked(
+    _ chunk: Int, _ found: ContentFacts, isWhole: Bool
+  ) async throws(DownloadError) {
+    if !checksChunks { facts = found }
+    if accepts(found.hash.bytes, of: chunk) { return verified(chunk) }
     let mayTry = plan.failed(chunk, isWhole: isWhole)
     if !checksChunks { try await forgetPrefix() }
     guard mayTry else {

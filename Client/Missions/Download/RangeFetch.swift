@@ -1,4 +1,3 @@
-import FerryCryptography
 import FerryNetworking
 
 /// Makes the requests of one connection one after another, by the session's decisions.
@@ -79,10 +78,10 @@ struct RangeFetch: Sendable {
       for piece in intake.consume(part.count) {
         try await write(part, piece, for: request, &hash)
         guard piece.endsChunk else { continue }
-        let digest = hash.finish()
-        hash = SHA256()
+        let facts = hash.finish()
+        hash = session.digest()
         if await session.wants(piece.chunk, by: request) {
-          try await session.checked(piece.chunk, digest, isWhole: isWhole)
+          try await session.checked(piece.chunk, facts, isWhole: isWhole)
         }
         isWhole = true
       }
@@ -93,7 +92,8 @@ struct RangeFetch: Sendable {
   }
 
   private func write(
-    _ part: [UInt8], _ piece: BodyIntake.Piece, for request: FetchRange, _ hash: inout SHA256
+    _ part: [UInt8], _ piece: BodyIntake.Piece, for request: FetchRange,
+    _ hash: inout ContentDigest
   ) async throws(DownloadError) {
     guard await session.wants(piece.chunk, by: request) else {
       return await session.received(piece.range.count, piece.chunk, kept: 0)

@@ -12,20 +12,20 @@ extension MissionManager {
   func fetchItems(
     of manifest: MissionManifest, _ row: MissionRow, _ board: ProgressBoard
   ) async throws(MissionError) {
-    var items = ItemQueue(manifest.items, limit: options.itemsAtOnce)
-    var sharers: [ContentHash: Int] = [:]
-    for item in manifest.items { sharers[item.hash, default: 0] += 1 }
+    var items = JobQueue<ItemJobs>(limit: options.itemsAtOnce)
+    var sharers: [ContentHash: [Int]] = [:]
+    for (place, item) in manifest.items.enumerated() { sharers[item.hash, default: []] += [place] }
     var failure: MissionError?
     await withTaskGroup(of: (Int, MissionError?).self) { group in
-      var starting = items.start()
+      var effects = items.add(manifest.items)
       while true {
-        for place in starting {
+        for case .start(let place) in effects {
           let item = manifest.items[place]
-          board.begin(place, item, sharers: sharers[item.hash] ?? 1)
+          board.begin(place, item, sharers: sharers[item.hash]?.count ?? 1)
           group.addTask { (place, await self.failure(of: item, at: place, in: manifest, row)) }
         }
         guard let (place, error) = await group.next() else { break }
-        starting = []
+        effects = []
         if let error {
           if failure == nil { failure = error }
           group.cancelAll()
@@ -33,10 +33,12 @@ extension MissionManager {
         }
         board.finish(place)
         space.wrote(manifest.items[place].hash, missing: 0)
-        for shared in items.finish(place) {
+        let same = sharers[manifest.items[place].hash] ?? [place]
+        for shared in same {
           hub.notify(.item(manifest.id, path: manifest.items[shared].path))
         }
-        if failure == nil { starting = items.start() }
+        let next = items.finish(place, others: same.filter { $0 != place })
+        if failure == nil { effects = next }
       }
     }
     if let failure { throw failure }

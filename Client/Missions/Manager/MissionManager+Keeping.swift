@@ -182,7 +182,7 @@ extension MissionManager {
   /// - Throws: ``MissionError/Kind/busy`` while another process fetches it;
   ///   ``MissionError/Kind/notFound``.
   public func remove(_ id: MissionID) async throws(MissionError) {
-    if let state = queue[id]?.state, !state.isFinal { await handle(.cancel(id)) }
+    if let state = queue[id]?.state, !state.isFinal { await handle(.cancel(id, .stopped)) }
     while runs[id] != nil {
       await change()
       if Task.isCancelled { throw MissionError(.cancelled, "the removal was stopped") }

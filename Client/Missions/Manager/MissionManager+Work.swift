@@ -28,10 +28,10 @@ extension MissionManager {
       hub.notify(.progress(board.progress()))
       return .done
     } catch {
-      if Task.isCancelled || error.kind == .cancelled { return .stopped }
+      if Task.isCancelled || error.kind == .cancelled { return .paused(nil) }
       // The user can solve a problem on this device, and the content is not wrong.
       switch error.kind {
-      case .diskFull, .forbidden, .files, .database, .untrustedSigner: return .rests(error)
+      case .diskFull, .forbidden, .files, .database, .untrustedSigner: return .paused(error)
       default: return .failed(await reason(error, of: id))
       }
     }
@@ -66,7 +66,7 @@ extension MissionManager {
       }
       if row.isComplete || row.state == .paused || row.state == .cancelled {
         lock?.release()
-        return .ended(row.isComplete ? .done : .stopped)
+        return .ended(row.isComplete ? .done : .paused(nil))
       }
       if let lock {
         if isStalled { await handle(.goesOn(version.mission)) }
@@ -136,9 +136,9 @@ extension MissionManager {
   /// Applies the changes written into a row by another process: `nil` if another version replaced
   /// it.
   private func obey(_ row: MissionRow?, _ version: MissionVersion) async {
-    guard let state = row?.state else { return await handle(.cancel(version.mission)) }
+    guard let state = row?.state else { return await handle(.cancel(version.mission, .stopped)) }
     if state == .paused { await handle(.pause(version.mission)) }
-    if state == .cancelled { await handle(.cancel(version.mission)) }
+    if state == .cancelled { await handle(.cancel(version.mission, .stopped)) }
   }
 
   func goesOn(_ id: MissionID) async {
@@ -194,23 +194,23 @@ extension MissionManager {
   ) async throws(MissionError) {
     var missing: [ContentHash: Int64] = [:]
     for row in try await store.contents(of: version) where row.object == nil {
-      missing[row.content.hash] = row.content.size
+      missing[row.content.hash] = await downloader.bytesNeeded(for: row.content)
     }
     for item in manifest.items where missing[item.hash] != nil && !item.chunks.isEmpty {
       guard let map = try await store.chunkMap(of: item.hash, chunkCount: item.chunks.count) else {
         continue
       }
-      missing[item.hash] = max(0, item.size - Int64(map.present) * manifest.chunkSize)
+      let left = max(0, item.size - Int64(map.present) * manifest.chunkSize)
+      missing[item.hash] = min(missing[item.hash] ?? left, left)
     }
     // Content is sealed into a second file; it replaces the first.
     let largest = manifest.items.map(\.size).sorted(by: >).prefix(options.itemsAtOnce)
     let extra = files.isSealed ? largest.reduce(0, +) : 0
     let free = try await files.freeBytes()
-    do throws(SpacePlan.Shortage) {
+    do throws(SpaceShortage) {
       try space.reserve(missing, for: manifest.id, free: free, extra: extra)
     } catch {
-      throw MissionError(
-        .diskFull, "it needs \(error.needed) bytes of disk space, and \(error.free) are free")
+      throw MissionError(.diskFull, error.message)
     }
   }
 

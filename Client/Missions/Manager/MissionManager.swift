@@ -17,7 +17,7 @@ public actor MissionManager {
   nonisolated let hub = EventHub()
 
   var queue: MissionQueue
-  var space: SpacePlan
+  var space: SpacePlan<MissionID, ContentHash>
   /// Missions under way in this manager.
   var runs: [MissionID: Run] = [:]
   /// The version to fetch, for each mission in the queue.
@@ -84,7 +84,7 @@ public actor MissionManager {
     self.catalogue = catalogue
     self.options = options
     self.surroundings = surroundings
-    queue = MissionQueue(limit: options.missionsAtOnce)
+    queue = MissionQueue(limits: JobLimits(atOnce: options.missionsAtOnce))
     space = SpacePlan(margin: options.spaceMargin)
   }
 
@@ -100,21 +100,21 @@ public actor MissionManager {
 
   private func restoreNow() async throws(MissionError) -> [MissionID] {
     try await collect()
-    var entries: [MissionQueue.Entry] = []
+    var jobs: [MissionQueue.Job] = []
     for row in try await store.missions() where runs[row.record.id] == nil {
       switch KeepingPlan.restoring(row.state, isComplete: row.isComplete) {
       case .goesOn, .rests:
         versions[row.record.id] = row.version
-        entries.append(MissionQueue.Entry(row))
+        jobs.append(MissionQueue.Job(row))
       case .remove:
-        let reason = row.reason ?? MissionError(.cancelled, "it was cancelled")
-        await discard(row, as: row.state == .failed ? .failed : .cancelled, reason)
+        await discard(
+          row, as: row.state == .failed ? .failed : .cancelled, row.reason ?? .stopped)
       case .complete:
-        if row.isActive { await handle(.alreadyComplete(row.record.id)) }
+        if row.isActive { await handle(.alreadyDone(row.record.id)) }
       }
     }
-    await handle(.asked(entries))
-    return entries.map(\.id)
+    await handle(.requested(jobs))
+    return jobs.map(\.id)
   }
 
   /// Requests missions in the catalogue's versions, with those that come first (SPEC.md §21).
@@ -149,22 +149,22 @@ public actor MissionManager {
     let wanted = try MissionRequest.plan(
       ids, catalogue: records, here: here, isPartial: isPartial)
     for id in here.keys.sorted() where !wanted.contains(where: { $0.id == id }) {
-      await handle(.alreadyComplete(id))
+      await handle(.alreadyDone(id))
     }
-    var entries: [MissionQueue.Entry] = []
+    var jobs: [MissionQueue.Job] = []
     for record in wanted {
       // Already under way, perhaps in an earlier version: the earlier one ends first.
-      if let entry = queue[record.id], runs[record.id] != nil {
-        entries.append(entry)
+      if let job = queue[record.id], runs[record.id] != nil {
+        jobs.append(job)
         continue
       }
       let row = try await store.add(record, at: surroundings.wallClock())
       versions[record.id] = row.version
-      entries.append(MissionQueue.Entry(row))
+      jobs.append(MissionQueue.Job(row))
     }
-    await handle(.asked(entries))
+    await handle(.requested(jobs))
     // Paused missions are requested as well.
-    for entry in entries where queue[entry.id]?.state == .paused { await handle(.resume(entry.id)) }
+    for job in jobs where queue[job.id]?.state == .paused { await handle(.resume(job.id)) }
     for id in damaged where !wanted.contains(where: { $0.id == id }) {
       // The state keeps the reason if the repair fails; the others continue.
       _ = try? await verify(id, repairing: true)
@@ -190,18 +190,18 @@ public actor MissionManager {
     versions[id] = row.version
     // The dependencies continue with it, or are here already.
     for other in try await store.missions() where row.record.after.contains(other.record.id) {
-      if other.isActive { await handle(.alreadyComplete(other.record.id)) }
+      if other.isActive { await handle(.alreadyDone(other.record.id)) }
       if !other.isComplete, queue[other.record.id] == nil { try await resume(other.record.id) }
     }
-    await handle(.asked([MissionQueue.Entry(row)]))
+    await handle(.requested([MissionQueue.Job(row)]))
   }
 
   /// Cancels the download of a mission and removes the fetched parts. A version in use stays.
   public func cancel(_ id: MissionID) async throws(MissionError) {
     await whileSuspended()
-    if let state = queue[id]?.state, !state.isFinal { return await handle(.cancel(id)) }
+    if let state = queue[id]?.state, !state.isFinal { return await handle(.cancel(id, .stopped)) }
     let row = try await incomplete(id)
-    await discard(row, as: .cancelled, MissionError(.cancelled, "it was cancelled"))
+    await discard(row, as: .cancelled, .stopped)
     hub.notify(.changed(id, .cancelled, nil))
   }
 
@@ -245,7 +245,7 @@ public actor MissionManager {
   public func resume() async {
     guard !isClosed, isSuspended else { return }
     while !runs.isEmpty { await nextChange() }
-    queue = MissionQueue(limit: options.missionsAtOnce)
+    queue = MissionQueue(limits: JobLimits(atOnce: options.missionsAtOnce))
     isSuspended = false
     wake()
     // If the rows cannot be read now, the next request continues.
@@ -298,7 +298,7 @@ public actor MissionManager {
       guard runs[id] == nil, queue[id]?.state == state else { break }
       let rows = (try? await store.missions()) ?? []
       guard let row = rows.first(where: { $0.version == version }) else { break }
-      await discard(row, as: state, reason ?? MissionError(.cancelled, "it was cancelled"))
+      await discard(row, as: state, reason ?? .stopped)
     case .ready, .downloading, .paused:
       // An observer does not store this reason: the row belongs to the other process.
       if reason?.kind == .busy { break }
@@ -320,7 +320,7 @@ public actor MissionManager {
     {
       let rows = (try? await store.missions()) ?? []
       if let row = rows.first(where: { $0.version == version }) {
-        await discard(row, as: .cancelled, MissionError(.cancelled, "it was cancelled"))
+        await discard(row, as: .cancelled, .stopped)
       }
     }
     runs[id] = nil
@@ -372,11 +372,15 @@ public actor MissionManager {
   }
 }
 
-extension MissionQueue.Entry {
-  /// Creates the queue's entry from a row.
+extension JobQueue.Job where Kind == MissionJobs {
+  /// Creates the job of a row.
   init(_ row: MissionRow) {
     self.init(
-      id: row.record.id, priority: row.record.priority, asked: row.asked,
+      id: row.record.id, priority: row.record.priority, number: row.asked,
       after: row.record.after, state: row.state, reason: row.reason)
   }
+}
+
+extension MissionError {
+  static let stopped = MissionError(.cancelled, "it was cancelled")
 }

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// A composed mission on this device: the app's description, and the manifest once all items are
@@ -40,4 +41,9 @@ struct Draft: Sendable, Equatable {
 
   /// Returns the name of an item's download.
   func downloadID(_ place: Int) -> DownloadID { DownloadID("\(number)/\(place)") }
+
+  /// Returns the number of the draft with a download; `nil` for other downloads.
+  static func number(of id: DownloadID) -> Int64? {
+    id.value.parts(at: "/").first.flatMap { Int64($0) }
+  }
 }

@@ -11,14 +11,6 @@ struct DraftRule: Sendable {
 
   let key: Ed25519.SecretKey
 
-  /// The facts about a fetched item.
-  struct Fetched: Sendable, Equatable {
-    var size: Int64
-    var hash: ContentHash
-    /// The hashes of the chunks; empty if one chunk is the whole.
-    var chunks: [ContentHash]
-  }
-
   /// Returns the reason why a mission cannot be composed; `nil` if it can.
   static func fault(in document: Draft.Document, of id: MissionID) -> String? {
     for item in document.items {
@@ -37,12 +29,12 @@ struct DraftRule: Sendable {
   /// Returns the manifest of the fetched items, by their places. It does not have the cancelled
   /// items.
   static func manifest(
-    _ document: Draft.Document, of id: MissionID, version: Int64, _ fetched: [Int: Fetched]
+    _ document: Draft.Document, of id: MissionID, version: Int64, _ fetched: [Int: ContentFacts]
   ) -> MissionManifest {
     let items = document.items.enumerated().compactMap { place, item in
       fetched[place].map { facts in
         MissionItem(
-          item, size: facts.size, hash: facts.hash, chunks: facts.chunks,
+          item, size: facts.size, hash: facts.hash, chunks: facts.parts,
           url: item.request.isPlain ? item.request.url : nil)
       }
     }

@@ -88,10 +88,11 @@ extension OwnMissions {
   /// Checks the fetched items, and stores the manifest.
   private func compose(_ draft: Draft) async throws(MissionError) {
     let items = await downloads(under: draft)
-    var fetched: [Int: DraftRule.Fetched] = [:]
+    var fetched: [Int: ContentFacts] = [:]
     for (place, download) in items where download.state == .done {
       let (item, file) = (draft.document.items[place], stagedFile(draft, place))
-      fetched[place] = try await executor.perform { try Self.check(file, item) }
+      let facts = download.file?.facts
+      fetched[place] = try await executor.perform { try Self.check(file, item, facts) }
     }
     if fetched.isEmpty {
       throw MissionError(.cancelled, item: draft.document.items[0].path, "all items were cancelled")
@@ -109,14 +110,17 @@ extension OwnMissions {
     if let composed = known[draft.number] { register(composed) }
   }
 
-  /// Reads a fetched item whole. A result must be JSON.
+  /// Returns the facts about a fetched item. Reads it only if the downloader has computed no facts.
+  /// A result must be JSON.
   private static func check(
-    _ file: StagedFile, _ item: OwnItem
-  ) throws -> DraftRule.Fetched {
-    guard let facts = try file.facts(chunkSize: MissionManifest.chunkSizeDefault) else {
+    _ file: StagedFile, _ item: OwnItem, _ known: ContentFacts?
+  ) throws -> ContentFacts {
+    let partSize = MissionManifest.chunkSizeDefault
+    let computed = known.flatMap { $0.hasParts(of: partSize) ? $0 : nil }
+    guard let size = file.size, let facts = try computed ?? file.facts(partSize: partSize) else {
       throw MissionError(.damaged, item: item.path, "its fetched content is missing")
     }
-    if let hash = item.hash, hash != facts.hash {
+    guard facts.size == size, item.hash ?? facts.hash == facts.hash else {
       throw MissionError(.damaged, item: item.path, "its fetched content was changed")
     }
     guard item.isJSON else { return facts }

@@ -1,6 +1,6 @@
 import FerryCryptography
 import FerryExecutors
-import FerryNetworking
+import FerryFiles
 import FerryProtocol
 import Foundation
 
@@ -28,8 +28,8 @@ public actor OwnMissions {
   nonisolated let staged: StagedDownloader
   nonisolated let executor: any WorkExecutor
   nonisolated let surroundings: MissionSurroundings
-  private nonisolated let files: DiskFileStore
-  private let partialKey: [UInt8]?
+  private nonisolated let files: any MissionFiles
+  private nonisolated let system: any FileCalls
   nonisolated let hub = EventHub()
 
   /// Drafts that are not done, failed or cancelled, and those that ended, by number.
@@ -51,41 +51,32 @@ public actor OwnMissions {
 
   /// Opens the missions in a folder, and creates an absent one. Unfinished missions continue.
   ///
-  /// - Parameters:
-  ///   - options: `itemsAtOnce` limits the downloads of all missions together.
-  ///   - key: 32 bytes; they encrypt content at rest. Names, addresses and payloads are not
-  ///     encrypted.
-  ///   - requests: sends requests; see ``ChunkedDownloader/requests(through:timeout:)``.
-  ///   - canonical: returns the form of addresses for comparisons.
+  /// - Parameter makeParts: makes the parts; it gets the folder of complete missions.
   /// - Throws: ``MissionError/Kind/busy`` if another process has the folder open;
   ///   ``MissionError/Kind/wrongKey`` if the content has another key, or none.
   package static func open(
-    _ folder: String, key: [UInt8]?, options: MissionOptions,
-    requests: @escaping DownloadOpening, canonical: @escaping @Sendable (String) -> String
+    _ folder: String, options: MissionOptions,
+    makeParts: @Sendable (_ root: String) async throws(MissionError) -> OwnParts
   ) async throws(MissionError) -> OwnMissions {
     let folder = URL(fileURLWithPath: folder).standardizedFileURL.path
     let executor = ThreadExecutor(name: "own-missions")
     try await executor.perform { try NamedFile.makeFolder(folder, with: "staged") }
-    let files = try DiskFileStore(root: "\(folder)/missions", key: key)
-    let queue = try await openQueue(folder, key, options, requests)
+    let parts = try await makeParts("\(folder)/missions")
+    let queue = try await openQueue(folder, options, parts)
     do throws(MissionError) {
-      let store = try await SQLiteMissionStore.open(
-        "\(folder)/missions/missions.db", canonical: canonical)
-      let secret = try await store.makeSetting("own-signer", Ed25519.SecretKey().bytes)
+      let secret = try await parts.store.makeSetting("own-signer", Ed25519.SecretKey().bytes)
       let rule = DraftRule(key: try signingKey(secret))
       let drafts = try await DraftStore.open("\(folder)/drafts.db", on: executor)
-      try await checkKey(of: files, drafts)
-      var settings = DownloadSettings()
-      settings.endsDurable = false
+      try await checkKey(of: parts.files, drafts)
       let staged = StagedDownloader(
-        ChunkedDownloader(settings: settings, open: requests), executor: executor)
+        parts.downloader, executor: executor, system: parts.system)
       var options = options
       options.signer = rule.key.publicKey.bytes
       let manager = try await MissionManager.open(
-        store: store, files: files, downloader: staged,
+        store: parts.store, files: parts.files, downloader: staged,
         catalogue: DraftCatalogue(drafts: drafts, rule: rule), options: options)
       let missions = OwnMissions(
-        folder, manager, queue, drafts, rule, staged, executor, files, key)
+        folder, manager, queue, drafts, rule, staged, executor, parts)
       try await missions.restore()
       return missions
     } catch {
@@ -95,30 +86,43 @@ public actor OwnMissions {
   }
 
   private static func openQueue(
-    _ folder: String, _ key: [UInt8]?, _ options: MissionOptions,
-    _ requests: @escaping DownloadOpening
+    _ folder: String, _ options: MissionOptions, _ parts: OwnParts
   ) async throws(MissionError) -> DownloadQueue {
     var own = DownloadQueueOptions()
-    own.downloadsAtOnce = options.itemsAtOnce
     own.pauses = options.pauses
     own.silence = options.silence
     own.startsAtOnce = false
-    var settings = DownloadSettings()
-    settings.retry.attemptsMax = 2
-    settings.retry.retryAfterMax = .seconds(10)
     do throws(DownloadError) {
       return try await DownloadQueue.open(
-        "\(folder)/queue.db", options: own,
-        downloader: ChunkedDownloader(settings: settings, open: requests), in: .system,
-        cipher: { Self.cipher(of: $0, key) })
+        "\(folder)/queue.db", options: own, downloader: parts.downloader, in: .system,
+        rules: rules(options, parts.files))
     } catch {
       throw MissionError(error, of: nil)
     }
   }
 
+  /// The limits of published missions hold for composed ones, too: for their items' downloads.
+  private static func rules(_ options: MissionOptions, _ files: any MissionFiles) -> DownloadRules {
+    let (missions, items) = (max(1, options.missionsAtOnce), max(1, options.itemsAtOnce))
+    let (all, isHuge) = missions.multipliedReportingOverflow(by: items)
+    var rules = DownloadRules()
+    rules.limits = JobLimits(
+      atOnce: isHuge ? .max : all, groupsAtOnce: missions, atOnceInGroup: items)
+    rules.group = { Draft.number(of: $0) }
+    rules.cipher = { cipher(of: $0, files) }
+    rules.partSize = MissionManifest.chunkSizeDefault
+    rules.spaceMargin = options.spaceMargin
+    rules.freeBytes = { () async throws(DownloadError) in
+      do throws(MissionError) { return try await files.freeBytes() } catch {
+        throw DownloadError(converting: error)
+      }
+    }
+    return rules
+  }
+
   /// Throws if the key is not that of unfinished missions. The manager checks it for complete ones.
   private static func checkKey(
-    of files: DiskFileStore, _ drafts: DraftStore
+    of files: any MissionFiles, _ drafts: DraftStore
   ) async throws(MissionError) {
     for draft in try await drafts.drafts() where draft.isOpen {
       guard files.accepts(sealProof: draft.seal) else {
@@ -137,17 +141,15 @@ public actor OwnMissions {
     }
   }
 
-  private static func cipher(of id: DownloadID, _ key: [UInt8]?) -> PartialCipher? {
-    guard let key, let hash = ContentHash(SHA256.digest(of: Array("staged \(id)".utf8))) else {
-      return nil
-    }
-    return PartialCipher(key: key, content: hash)
+  /// Returns the encryption of a fetched item, whose hash is not known yet.
+  private static func cipher(of id: DownloadID, _ files: any MissionFiles) -> PartialCipher? {
+    ContentHash(SHA256.digest(of: "staged \(id)")).flatMap { files.partialCipher(of: $0) }
   }
 
   private init(
     _ folder: String, _ manager: MissionManager, _ queue: DownloadQueue, _ drafts: DraftStore,
     _ rule: DraftRule, _ staged: StagedDownloader, _ executor: any WorkExecutor,
-    _ files: DiskFileStore, _ key: [UInt8]?
+    _ parts: OwnParts
   ) {
     self.folder = folder
     self.manager = manager
@@ -156,8 +158,7 @@ public actor OwnMissions {
     self.rule = rule
     self.staged = staged
     self.executor = executor
-    self.files = files
-    partialKey = key
+    (files, system) = (parts.files, parts.system)
     surroundings = .system
   }
 
@@ -223,7 +224,7 @@ public actor OwnMissions {
   func stagedFile(_ draft: Draft, _ place: Int) -> StagedFile {
     StagedFile(
       path: "\(stagedFolder(draft.number))/\(place)",
-      cipher: Self.cipher(of: draft.downloadID(place), partialKey))
+      cipher: Self.cipher(of: draft.downloadID(place), files), system: system)
   }
 
   private func restore() async throws(MissionError) {

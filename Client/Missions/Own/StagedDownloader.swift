@@ -17,10 +17,11 @@ final class StagedDownloader: Downloader {
 
   private let inner: any Downloader
   private let executor: any WorkExecutor
+  private let system: any FileCalls
   private let sources = Mutex<[ContentHash: Source]>([:])
 
-  init(_ inner: any Downloader, executor: any WorkExecutor) {
-    (self.inner, self.executor) = (inner, executor)
+  init(_ inner: any Downloader, executor: any WorkExecutor, system: any FileCalls) {
+    (self.inner, self.executor, self.system) = (inner, executor, system)
   }
 
   func set(_ source: Source, of hash: ContentHash) { sources.withLock { $0[hash] = source } }
@@ -31,7 +32,10 @@ final class StagedDownloader: Downloader {
     guard let hash = job.hash, let size = job.size, let source = sources.withLock({ $0[hash] })
     else { throw DownloadError(.server(404), "the item's source is not known any more") }
     do {
-      let isThere = try await executor.run { try Self.place(source, job, hash) }
+      let target = StagedFile(path: job.partialPath, cipher: job.cipher, system: system)
+      let isThere = try await executor.run {
+        try Self.place(source, in: target, ContentFacts(size: size, hash: hash))
+      }
       if isThere {
         progress(DownloadProgress(bytesDone: size, bytesTotal: size, bytesFetched: 0))
         return DownloadOutcome(bytesFetched: 0, bytesReused: size, size: size, hash: hash)
@@ -47,23 +51,34 @@ final class StagedDownloader: Downloader {
     return try await inner.download(job, progress: progress)
   }
 
+  /// Returns no bytes for a fetched item: it is moved.
+  func bytesNeeded(for content: StoredContent) async -> Int64 {
+    guard case .file(let file, _)? = sources.withLock({ $0[content.hash] }) else {
+      return content.size
+    }
+    let size = try? await executor.run { file.size }
+    return size == content.size ? 0 : content.size
+  }
+
   /// Moves or copies a content to a job's file. Returns true if it is there.
+  ///
+  /// A fetched item was hashed while it was written, and was on the disk before its facts were
+  /// recorded. So nothing is read here, except after a process was killed during a move.
   private static func place(
-    _ source: Source, _ job: DownloadJob, _ hash: ContentHash
+    _ source: Source, in target: StagedFile, _ facts: ContentFacts
   ) throws(FileStoreError) -> Bool {
-    let target = StagedFile(path: job.partialPath, cipher: job.cipher)
     switch source {
     case .document(let bytes):
-      guard ContentHash(SHA256.digest(of: bytes)) == hash else { return false }
+      guard ContentHash(SHA256.digest(of: bytes)) == facts.hash else { return false }
       try target.write(bytes)
       return true
     case .file(let file, _):
-      if try file.hash() == hash {
+      if file.size == facts.size {
         try file.move(to: target)
         return true
       }
-      // The process may have been killed after the move.
-      return try target.hash() == hash
+      guard target.size == facts.size else { return false }
+      return try target.facts()?.hash == facts.hash
     }
   }
 }

@@ -221,6 +221,9 @@ public final class Download: Sendable, Identifiable {
     for listener in listeners { listener.finish() }
   }
 
+  /// The complete file; `nil` before the end.
+  var file: DownloadedFile? { guarded.withLock { $0.file } }
+
   func set(priority: Int) { guarded.withLock { $0.priority = priority } }
 
   func set(file: DownloadedFile) { guarded.withLock { $0.file = file } }

@@ -4,7 +4,7 @@ import Foundation
 /// The work on one download, until the file is at the final path.
 extension DownloadQueue {
   /// Fetches a download. Returns the result.
-  func work(_ download: Download) async -> DownloadLine.Ending {
+  func work(_ download: Download) async -> DownloadJobQueue.Ending {
     do throws(DownloadError) {
       let lock = try await store.perform {
         try NamedFile.lock("\(download.partialPath).lock")
@@ -28,7 +28,7 @@ extension DownloadQueue {
     }
   }
 
-  private func ending(of error: DownloadError, _ id: DownloadID) -> DownloadLine.Ending {
+  private func ending(of error: DownloadError, _ id: DownloadID) -> DownloadJobQueue.Ending {
     if Task.isCancelled || error.kind == .cancelled { return .stopped }
     // The user can solve a problem on this device, or get access.
     switch error.kind {
@@ -63,7 +63,11 @@ extension DownloadQueue {
       partialPath: download.partialPath, map: try await store.map(of: id),
       record: { [store] map in try await store.set(map, download.status.progress, of: id) })
     job.sizeMax = download.sizeMax
-    job.cipher = cipher(id)
+    job.cipher = rules.cipher(id)
+    job.partSize = rules.partSize
+    job.reserve = { [self] (bytes) async throws(DownloadError) in
+      try await reserve(bytes, for: download)
+    }
     let clock = surroundings.steadyClock
     let before = download.status.progress.bytesFetched
     do throws(DownloadError) {
@@ -72,7 +76,9 @@ extension DownloadQueue {
         progress.bytesFetched += before
         download.set(progress, at: clock())
       }
-      return DownloadedFile(path: download.path, size: outcome.size, hash: outcome.hash)
+      var file = DownloadedFile(path: download.path, size: outcome.size, hash: outcome.hash)
+      file.parts = outcome.parts
+      return file
     } catch {
       // An attempt that enlarged the file was no failure in a row. One that fetched the same part
       // again was: otherwise a server that always breaks off would be asked without a pause for
@@ -84,6 +90,28 @@ extension DownloadQueue {
       }
       throw error
     }
+  }
+
+  /// Reserves space for the missing bytes of a download, beside those of all others under way.
+  private func reserve(_ bytes: Int64, for download: Download) async throws(DownloadError) {
+    guard let freeBytes = rules.freeBytes else { return }
+    let free = try await freeBytes()
+    for id in space.owners where id != download.id {
+      guard let other = self.download(id)?.status.progress, let total = other.bytesTotal else {
+        continue
+      }
+      space.wrote(id, missing: total - other.bytesDone)
+    }
+    do throws(SpaceShortage) {
+      try space.reserve([download.id: bytes], for: download.id, free: free)
+    } catch {
+      throw DownloadError(.diskFull, error.message)
+    }
+  }
+
+  /// Returns the queue's job of a row.
+  nonisolated func job(_ row: DownloadRow) -> DownloadJobQueue.Job {
+    DownloadJobQueue.Job(row, group: rules.group(row.id))
   }
 
   /// Gives the fetched file the final name, for good.

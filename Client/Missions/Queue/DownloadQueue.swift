@@ -25,12 +25,13 @@ public actor DownloadQueue {
   nonisolated let downloader: any Downloader
   nonisolated let options: DownloadQueueOptions
   nonisolated let surroundings: MissionSurroundings
-  /// Returns the encryption of a download's file; `nil` for none.
-  nonisolated let cipher: @Sendable (DownloadID) -> PartialCipher?
+  nonisolated let rules: DownloadRules
   /// `nil` for a queue in memory: no other process can open it.
   private let lock: FileLock?
 
-  var line: DownloadLine
+  var jobs: DownloadJobQueue
+  /// The bytes still to write for each running download.
+  var space: SpacePlan<DownloadID, DownloadID>
   private var found: [DownloadID: Download] = [:]
   private var order: [DownloadID] = []
   private var tasks: [DownloadID: Task<Void, Never>] = [:]
@@ -41,8 +42,8 @@ public actor DownloadQueue {
   private var isClosed = false
   /// The number of calls that are storing added downloads.
   private var additions = 0
-  /// Pending effects of the line.
-  private var effects: [DownloadLine.Effect] = []
+  /// Pending effects of the jobs.
+  private var effects: [DownloadJobQueue.Effect] = []
   private var isCarryingOut = false
   private var waiters: [CheckedContinuation<Void, Never>] = []
 
@@ -91,14 +92,13 @@ public actor DownloadQueue {
 
   static func open(
     _ path: String, options: DownloadQueueOptions, downloader: any Downloader,
-    in surroundings: MissionSurroundings,
-    cipher: @escaping @Sendable (DownloadID) -> PartialCipher? = { _ in nil }
+    in surroundings: MissionSurroundings, rules: DownloadRules = DownloadRules()
   ) async throws(DownloadError) -> DownloadQueue {
     let isFile = path != SQLiteConnection.memory
     let path = isFile ? URL(fileURLWithPath: path).standardizedFileURL.path : path
     let lock = isFile ? try acquireLock(of: path) : nil
     let store = try await DownloadStore.open(path, on: ThreadExecutor(name: "ferry-queue"))
-    let queue = DownloadQueue(path, lock, store, downloader, options, surroundings, cipher)
+    let queue = DownloadQueue(path, lock, store, downloader, options, surroundings, rules)
     try await queue.restore()
     return queue
   }
@@ -116,7 +116,7 @@ public actor DownloadQueue {
   private init(
     _ path: String, _ lock: FileLock?, _ store: DownloadStore, _ downloader: any Downloader,
     _ options: DownloadQueueOptions, _ surroundings: MissionSurroundings,
-    _ cipher: @escaping @Sendable (DownloadID) -> PartialCipher?
+    _ rules: DownloadRules
   ) {
     self.path = path
     self.lock = lock
@@ -124,19 +124,20 @@ public actor DownloadQueue {
     self.downloader = downloader
     self.options = options
     self.surroundings = surroundings
-    self.cipher = cipher
-    line = DownloadLine(limit: options.downloadsAtOnce, isHeld: !options.startsAtOnce)
+    self.rules = rules
+    space = SpacePlan(margin: rules.spaceMargin)
+    jobs = JobQueue(
+      limits: rules.limits ?? JobLimits(atOnce: options.downloadsAtOnce),
+      isHeld: !options.startsAtOnce)
   }
 
   private func restore() async throws(DownloadError) {
-    var entries: [DownloadLine.Entry] = []
     let rows = try await store.rows()
     for row in rows {
       let download = Download(row)
       _ = download.join(self)
       found[row.id] = download
       order.append(row.id)
-      entries.append(DownloadLine.Entry(row))
       if row.state == .downloading { download.set(.ready, nil) }
       // The process may have ended before the part was removed.
       let isGone = row.state == .cancelled || row.state == .failed
@@ -145,16 +146,16 @@ public actor DownloadQueue {
         try? await remove(download.partialPath)
       }
     }
-    await handle(.added(entries))
+    await handle(.added(rows.map(job)))
   }
 
   /// Continues the downloads of an earlier process, unless the options have started them already.
   public func start() async {
-    if line.isHeld { await handle(.begin) }
+    if jobs.isHeld { await handle(.begin) }
   }
 
   /// The most downloads fetched at once.
-  public var downloadsAtOnce: Int { line.limit }
+  public var downloadsAtOnce: Int { jobs.limits.atOnce }
 
   /// Changes the number of downloads fetched at once, from now on and for this process. With a
   /// lower number, running downloads end first; then the others follow.
@@ -198,8 +199,9 @@ public actor DownloadQueue {
       }
       rows.append(DownloadRow(download, userInfo: try download.info.get()))
     }
-    let entries = rows.map { DownloadLine.Entry($0) }
-    if let fault = line.fault(adding: entries) { throw fault }
+    if let (id, fault) = jobs.fault(adding: rows.map(job)) {
+      throw DownloadJobs.error(id, fault)
+    }
     for download in downloads where !download.join(self) {
       throw DownloadError(
         .busy, "download \(download.id) is in a queue already", isTransient: false)
@@ -222,7 +224,7 @@ public actor DownloadQueue {
       throw error
     }
     order += downloads.map(\.id)
-    await handle(.added(rows.map { DownloadLine.Entry($0) }))
+    await handle(.added(rows.map(job)))
   }
 
   /// Pauses a download.
@@ -239,8 +241,8 @@ public actor DownloadQueue {
   /// Cancels a download, and returns after the removal of the fetched part.
   func cancel(_ download: Download) async throws(DownloadError) {
     try checkOpen()
-    await handle(.cancel(download.id))
-    while !isClosed, line.isRunning(download.id) { await nextChange() }
+    await handle(.cancel(download.id, nil))
+    while !isClosed, jobs.isRunning(download.id) { await nextChange() }
   }
 
   func setPriority(_ priority: Int, of download: Download) async throws(DownloadError) {
@@ -248,10 +250,10 @@ public actor DownloadQueue {
     try await store.set(priority: priority, of: download.id)
     download.set(priority: priority)
     // A queue that waits for its start keeps waiting.
-    await handle(.prioritise(download.id, priority))
+    await handle(.prioritise(download.id, Int64(priority)))
   }
 
-  private func change(_ event: DownloadLine.Event) async throws(DownloadError) {
+  private func change(_ event: DownloadJobQueue.Event) async throws(DownloadError) {
     try checkOpen()
     await handle(event)
     await start()
@@ -270,12 +272,12 @@ public actor DownloadQueue {
     while additions > 0 { await nextChange() }
     try checkOpen()
     let id = download.id
-    guard found[id] === download, let entry = line[id] else { return }
-    let freed = entry.state == .done ? line.followers(of: id) : [:]
+    guard found[id] === download, let job = jobs[id] else { return }
+    let freed = job.state == .done ? jobs.followers(of: id) : [:]
     // From now on no added download can wait for it.
-    await handle(.removed(id))
+    await handle(job.state == .done ? .finished(id) : .removed(id))
     do throws(DownloadError) { try await store.remove(id, freeing: freed) } catch {
-      await handle(.added([entry]))
+      await handle(.added([job]))
       throw error
     }
     found[id] = nil
@@ -308,9 +310,9 @@ public actor DownloadQueue {
 
   // MARK: Effects
 
-  /// Passes an event to the line, and executes the effects one after another.
-  func handle(_ event: DownloadLine.Event) async {
-    for effect in line.handle(event) {
+  /// Passes an event to the jobs, and executes the effects one after another.
+  func handle(_ event: DownloadJobQueue.Event) async {
+    for effect in jobs.handle(event) {
       // A stop takes effect at once, whatever else is being written.
       if case .stop(let id) = effect { tasks[id]?.cancel() } else { effects.append(effect) }
     }
@@ -321,7 +323,7 @@ public actor DownloadQueue {
     wake()
   }
 
-  private func carryOut(_ effect: DownloadLine.Effect) async {
+  private func carryOut(_ effect: DownloadJobQueue.Effect) async {
     if isClosed { return }
     switch effect {
     case .stop: break
@@ -329,7 +331,7 @@ public actor DownloadQueue {
       guard let download = found[id] else { return }
       tasks[id] = Task(executorPreference: surroundings.executor) { await self.run(download) }
       // Stopped before the start: there was no task to cancel.
-      if line[id]?.state != .downloading { tasks[id]?.cancel() }
+      if jobs[id]?.state != .downloading { tasks[id]?.cancel() }
     case .changed(let id, let state, let reason):
       guard let download = found[id] else { return }
       let isRunning = tasks[id] != nil
@@ -345,7 +347,8 @@ public actor DownloadQueue {
   private func run(_ download: Download) async {
     let ending = await work(download)
     let id = download.id
-    if line[id]?.state == .cancelled, ending != .done {
+    space.release(id)
+    if jobs[id]?.state == .cancelled, ending != .done {
       try? await remove(download.partialPath)
     }
     tasks[id] = nil
@@ -357,7 +360,7 @@ public actor DownloadQueue {
 
   /// Begins a download's next attempt after a pause.
   private func rest(_ id: DownloadID) {
-    guard line[id]?.isResting == true else { return }
+    guard jobs[id]?.isResting == true else { return }
     let random = surroundings.random()
     let count = max(1, failures[id] ?? 1)
     let pause = options.pauses.delay(afterFailures: count, random: random) ?? .zero
@@ -377,24 +380,5 @@ public actor DownloadQueue {
     let waiting = waiters
     waiters = []
     for waiter in waiting { waiter.resume() }
-  }
-}
-
-extension DownloadLine.Entry {
-  /// Creates the line's entry from a row. A download under way begins again when its turn comes.
-  init(_ row: DownloadRow) {
-    let state = row.state == .downloading ? .ready : row.state
-    self.init(
-      id: row.id, priority: row.priority, number: row.number, after: row.after, state: state,
-      reason: row.reason)
-  }
-}
-
-extension DownloadRow {
-  init(_ download: Download, userInfo: [UInt8]?) {
-    self.init(
-      id: download.id, number: .max, request: download.request, path: download.path,
-      size: download.size, hash: download.hash, sizeMax: download.sizeMax, userInfo: userInfo,
-      priority: download.priority, after: download.after)
   }
 }

@@ -23,25 +23,6 @@ public struct DownloadID: Sendable, Hashable, Comparable, CustomStringConvertibl
   public static func < (left: Self, right: Self) -> Bool { left.value < right.value }
 }
 
-/// The state of a download.
-public enum DownloadState: String, Sendable, CaseIterable {
-  /// The download waits for its turn, for another download, or for the next attempt.
-  case ready
-  /// The content is being fetched.
-  case downloading
-  /// Paused with all fetched parts until the user resumes it.
-  case paused
-  /// Cancelled by the user: the fetched parts are gone.
-  case cancelled
-  /// The content could not be fetched: the fetched parts are gone.
-  case failed
-  /// The file is complete at its path.
-  case done
-
-  /// True if the download has ended.
-  public var isFinal: Bool { self == .cancelled || self == .failed || self == .done }
-}
-
 /// The state of a download and the progress.
 public struct DownloadStatus: Sendable, Equatable {
   public var state: DownloadState = .ready
@@ -64,12 +45,17 @@ public struct DownloadedFile: Sendable, Equatable {
   public var size: Int64
   /// The SHA-256 of the content; `nil` if the downloader did not compute it.
   public var hash: ContentHash?
+  /// The hashes of the content's parts, if the queue needs them.
+  var parts: [ContentHash] = []
 
   public init(path: String, size: Int64, hash: ContentHash? = nil) {
     self.path = path
     self.size = size
     self.hash = hash
   }
+
+  /// The facts known since the content was written; `nil` if the downloader did not compute them.
+  var facts: ContentFacts? { hash.map { ContentFacts(size: size, hash: $0, parts: parts) } }
 }
 
 /// The options of a queue.

@@ -29,6 +29,26 @@ struct DownloadRow: Sendable, Equatable {
   var file: DownloadedFile?
 }
 
+extension JobQueue.Job where Kind == DownloadJobs {
+  /// Creates the job of a row. A download under way begins again when its turn comes.
+  init(_ row: DownloadRow, group: Int64?) {
+    let state = row.state == .downloading ? .ready : row.state
+    self.init(
+      id: row.id, priority: Int64(row.priority), number: row.number, after: row.after,
+      group: group, state: state, reason: row.reason,
+      isBlocked: row.reason?.kind == .waiting)
+  }
+}
+
+extension DownloadRow {
+  init(_ download: Download, userInfo: [UInt8]?) {
+    self.init(
+      id: download.id, number: .max, request: download.request, path: download.path,
+      size: download.size, hash: download.hash, sizeMax: download.sizeMax, userInfo: userInfo,
+      priority: download.priority, after: download.after)
+  }
+}
+
 /// The rows of a queue in a separate SQLite file. Each call is one transaction.
 ///
 /// A loss of power may undo the last transactions, except those that add downloads. Then the queue
@@ -53,7 +73,8 @@ final class DownloadStore: Sendable {
       map BLOB,
       bytes_done INTEGER NOT NULL DEFAULT 0,
       bytes_total INTEGER,
-      file_size INTEGER, file_hash BLOB          -- set before the file gets its name
+      file_size INTEGER, file_hash BLOB,         -- set before the file gets its name
+      file_parts BLOB                            -- the hashes of its parts, one after another
     );
     """
   private static let settings = "PRAGMA synchronous=NORMAL"
@@ -113,7 +134,7 @@ final class DownloadStore: Sendable {
       try connection.rows(
         """
         SELECT id, number, request, path, size, hash, size_max, user_info, priority, after, state,
-          kind, message, map, bytes_done, bytes_total, file_size, file_hash
+          kind, message, map, bytes_done, bytes_total, file_size, file_hash, file_parts
         FROM downloads ORDER BY number
         """
       ) { try DownloadRow($0) }
@@ -152,8 +173,10 @@ final class DownloadStore: Sendable {
         isGone ? 0 : progress.bytesDone, progress.bytesTotal)
       guard isGone else { return }
       try connection.run(
-        "UPDATE downloads SET map = NULL, file_size = NULL, file_hash = NULL WHERE id = ?",
-        id.value)
+        """
+        UPDATE downloads SET map = NULL, file_size = NULL, file_hash = NULL, file_parts = NULL
+        WHERE id = ?
+        """, id.value)
     }
   }
 
@@ -187,13 +210,11 @@ final class DownloadStore: Sendable {
   func file(of id: DownloadID) async throws(DownloadError) -> DownloadedFile? {
     try await write { connection in
       try connection.first(
-        "SELECT path, file_size, file_hash FROM downloads WHERE id = ? AND file_size NOT NULL",
-        id.value
-      ) { row in
-        DownloadedFile(
-          path: row.text(0), size: row.int64(1),
-          hash: try row.isNull(2) ? nil : row.contentHash(2))
-      }
+        """
+        SELECT path, file_size, file_hash, file_parts FROM downloads
+        WHERE id = ? AND file_size NOT NULL
+        """, id.value
+      ) { try DownloadedFile($0, path: 0, facts: 1) } ?? nil
     }
   }
 
@@ -202,9 +223,9 @@ final class DownloadStore: Sendable {
     try await write { connection in
       try connection.run(
         """
-        UPDATE downloads SET file_size = ?2, file_hash = ?3,
+        UPDATE downloads SET file_size = ?2, file_hash = ?3, file_parts = ?4,
           map = CASE WHEN ?2 IS NULL THEN NULL ELSE map END WHERE id = ?1
-        """, id.value, file?.size, file?.hash?.bytes)
+        """, id.value, file?.size, file?.hash?.bytes, file?.parts.flatMap(\.bytes))
     }
   }
 
@@ -259,7 +280,6 @@ extension DownloadRow {
       let after = try? decoder.decode([String].self, from: Data(row.blob(9)))
     else { throw DownloadError(.file, "the row of download \(row.text(0)) cannot be read") }
     let hash = try row.isNull(5) ? nil : row.contentHash(5)
-    let fileHash = try row.isNull(17) ? nil : row.contentHash(17)
     self.init(
       id: DownloadID(row.text(0)), number: row.int64(1), request: request, path: row.text(3),
       size: row.optionalInt64(4), hash: hash, sizeMax: row.int64(6),
@@ -268,9 +288,22 @@ extension DownloadRow {
       reason: row.optionalText(11).map { DownloadError(.init(code: $0), row.text(12)) },
       map: row.isNull(13) ? nil : row.blob(13), bytesDone: row.int64(14),
       bytesTotal: row.optionalInt64(15),
-      file: row.optionalInt64(16).map {
-        DownloadedFile(path: row.text(3), size: $0, hash: fileHash)
-      })
+      file: try DownloadedFile(row, path: 3, facts: 16))
+  }
+}
+
+extension DownloadedFile {
+  /// Reads a path, and from the column `facts` on a size, a hash and the hashes of the parts; `nil`
+  /// without a size.
+  fileprivate init?(_ row: SQLiteStatement, path: Int32, facts: Int32) throws {
+    guard let size = row.optionalInt64(facts) else { return nil }
+    self.init(
+      path: row.text(path), size: size,
+      hash: try row.isNull(facts + 1) ? nil : row.contentHash(facts + 1))
+    let bytes = row.isNull(facts + 2) ? [] : row.blob(facts + 2)
+    parts = stride(from: 0, to: bytes.count, by: ContentHash.byteCount).compactMap { start in
+      ContentHash(Array(bytes[start..<min(bytes.count, start + ContentHash.byteCount)]))
+    }
   }
 }
 

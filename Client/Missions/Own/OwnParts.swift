@@ -1,0 +1,32 @@
+import FerryFiles
+import FerryNetworking
+
+/// The parts of composed missions.
+package struct OwnParts: Sendable {
+  /// The files of the content, and the encryption of fetched items.
+  package var files: any MissionFiles
+  /// The rows of complete missions.
+  package var store: any MissionStore
+  /// Fetches the items.
+  package var downloader: any Downloader
+  /// The calls on fetched items.
+  package var system: any FileCalls
+
+  package init(
+    files: any MissionFiles, store: any MissionStore, downloader: any Downloader,
+    system: any FileCalls = SystemFileCalls()
+  ) {
+    (self.files, self.store, self.downloader, self.system) = (files, store, downloader, system)
+  }
+
+  /// Returns Ferry's downloader: a request goes back to the queue after two failures in a row, and
+  /// others run meanwhile.
+  package static func downloader(
+    _ open: @escaping DownloadOpening, in surroundings: DownloadSurroundings = .system
+  ) -> any Downloader {
+    var settings = DownloadSettings()
+    settings.retry.attemptsMax = 2
+    settings.retry.retryAfterMax = .seconds(10)
+    return ChunkedDownloader(settings: settings, surroundings: surroundings, open: open)
+  }
+}
