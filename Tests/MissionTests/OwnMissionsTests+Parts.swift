@@ -44,6 +44,32 @@ extension OwnMissionsTests {
     await missions.close()
   }
 
+  @Test("the newest composed version is in the catalogue, until it ends")
+  func catalogue() async throws {
+    let catalogue = DraftCatalogue()
+    let (first, next) = (Publication("a", [("x", [1])]), Publication("a", version: 2, [("x", [2])]))
+    catalogue.set(next.record, of: 4)
+    catalogue.set(first.record, of: 3)
+    catalogue.set(Publication("0", [("x", [1])]).record, of: 7)
+    #expect(try await catalogue.missions().map(\.version) == [1, 2])
+    catalogue.remove(4)
+    #expect(try await catalogue.missions().map(\.version) == [1, 1])
+    catalogue.remove(3)
+    #expect(try await catalogue.missions().map(\.id.value) == ["0"])
+  }
+
+  @Test("looking at missions reads no draft again, and signs nothing")
+  func recordsOnce() async throws {
+    let missions = try await open()
+    try await missions.add(mission([image]))
+    let status = try #require(try await missions.waitUntilIdle("course-7").first)
+    try await missions.drafts.remove([status.version])
+    let found = try await missions.manager.mission(OwnMissions.name("course-7"))
+    #expect(found.publishedVersion == status.version)
+    #expect(try await missions.payload(of: "course-7") == course)
+    await missions.close()
+  }
+
   /// Writes the same bytes for each job, and computes no hash.
   private struct PlainDownloader: Downloader {
     let bytes: [UInt8]

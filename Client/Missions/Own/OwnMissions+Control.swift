@@ -47,7 +47,7 @@ extension OwnMissions {
       if error.kind != .notFound { throw error }
     }
     try await drafts.remove(all.map(\.number))
-    for draft in all { known[draft.number] = nil }
+    for draft in all { forget(draft) }
     reported[name] = nil
     hub.notify(.removed(name))
     wake()

@@ -151,7 +151,7 @@ extension OwnMissions {
     known[number]?.step = .done
     known[number]?.reason = nil
     let ended = known.values.filter { $0.id == draft.id && $0.number < number && !$0.isOpen }
-    for other in ended { known[other.number] = nil }
+    for other in ended { forget(other) }
     try? await drafts.remove(ended.map(\.number))
     await removeDownloads(draft)
     reportComplete(draft)
@@ -164,6 +164,7 @@ extension OwnMissions {
     known[draft.number]?.reason = reason
     // If the row cannot be written, the next process continues the mission.
     try? await drafts.set(step, reason, of: draft.number)
+    catalogue.remove(draft.number)
     if draft.step == .composed { try? await manager.cancel(draft.id) }
     await removeDownloads(draft)
     meters[draft.number] = nil

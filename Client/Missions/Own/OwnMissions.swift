@@ -24,6 +24,7 @@ public actor OwnMissions {
   package nonisolated let manager: MissionManager
   nonisolated let queue: DownloadQueue
   nonisolated let drafts: DraftStore
+  nonisolated let catalogue: DraftCatalogue
   nonisolated let rule: DraftRule
   nonisolated let staged: StagedDownloader
   nonisolated let executor: any WorkExecutor
@@ -70,13 +71,14 @@ public actor OwnMissions {
       try await checkKey(of: parts.files, drafts)
       let staged = StagedDownloader(
         parts.downloader, executor: executor, system: parts.system)
+      let catalogue = DraftCatalogue()
       var options = options
       options.signer = rule.key.publicKey.bytes
       let manager = try await MissionManager.open(
         store: parts.store, files: parts.files, downloader: staged,
-        catalogue: DraftCatalogue(drafts: drafts, rule: rule), options: options)
+        catalogue: catalogue, options: options)
       let missions = OwnMissions(
-        folder, manager, queue, drafts, rule, staged, executor, parts)
+        folder, manager, queue, drafts, catalogue, rule, staged, executor, parts)
       try await missions.restore()
       return missions
     } catch {
@@ -148,13 +150,15 @@ public actor OwnMissions {
 
   private init(
     _ folder: String, _ manager: MissionManager, _ queue: DownloadQueue, _ drafts: DraftStore,
-    _ rule: DraftRule, _ staged: StagedDownloader, _ executor: any WorkExecutor,
+    _ catalogue: DraftCatalogue, _ rule: DraftRule, _ staged: StagedDownloader,
+    _ executor: any WorkExecutor,
     _ parts: OwnParts
   ) {
     self.folder = folder
     self.manager = manager
     self.queue = queue
     self.drafts = drafts
+    self.catalogue = catalogue
     self.rule = rule
     self.staged = staged
     self.executor = executor
@@ -263,6 +267,7 @@ public actor OwnMissions {
     guard let document = draft.manifest, let manifest = try? MissionManifest(decoding: document),
       let record = rule.record(of: document, at: draft.at)
     else { return }
+    if draft.step == .composed || draft.step == .done { catalogue.set(record, of: draft.number) }
     staged.set(.document(document), of: record.manifest)
     var places: [String: Int] = [:]
     for (place, item) in draft.document.items.enumerated() { places[item.path] = place }
@@ -270,6 +275,12 @@ public actor OwnMissions {
       guard let place = places[item.path] else { continue }
       staged.set(.file(stagedFile(draft, place), draft.document.items[place]), of: item.hash)
     }
+  }
+
+  /// Removes a draft from memory.
+  func forget(_ draft: Draft) {
+    known[draft.number] = nil
+    catalogue.remove(draft.number)
   }
 
   // MARK: Parts
@@ -357,22 +368,5 @@ public actor OwnMissions {
     let waiting = waiters
     waiters = []
     for waiter in waiting { waiter.resume() }
-  }
-}
-
-/// The composed missions as the manager's catalogue.
-private struct DraftCatalogue: MissionCatalogue {
-  let drafts: DraftStore
-  let rule: DraftRule
-
-  func space() async throws(MissionError) -> SpaceName { DraftRule.space }
-
-  func missions() async throws(MissionError) -> [MissionRecord] {
-    var newest: [MissionID: MissionRecord] = [:]
-    for draft in try await drafts.drafts() where draft.step == .composed || draft.step == .done {
-      guard let document = draft.manifest else { continue }
-      newest[draft.id] = rule.record(of: document, at: draft.at)
-    }
-    return newest.values.sorted { $0.id < $1.id }
   }
 }
