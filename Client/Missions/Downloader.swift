@@ -83,8 +83,8 @@ public struct DownloadJob: Sendable {
   public var partSize: Int64?
   /// The path of the fetched bytes, each at its own offset: a sparse file, created if it is absent.
   public var partialPath: String
-  /// The encryption of the file; `nil` for none.
-  public var cipher: PartialCipher?
+  /// The encryption of the file; `nil` for none. See ``write(_:at:)``.
+  public var seal: ContentSeal?
   /// The parts already here.
   public var map: ChunkMap
   /// Stores the map; called after the map's bytes are in the file.
@@ -99,7 +99,7 @@ public struct DownloadJob: Sendable {
 
   public init(
     source: DownloadSource, size: Int64?, hash: ContentHash?, chunkSize: Int64 = 1,
-    chunks: [ContentHash] = [], partialPath: String, cipher: PartialCipher? = nil,
+    chunks: [ContentHash] = [], partialPath: String, seal: ContentSeal? = nil,
     map: ChunkMap? = nil,
     record: @escaping @Sendable (ChunkMap) async throws -> Void = { _ in },
     reuse: @escaping @Sendable (ContentHash) async -> LocalChunk? = { _ in nil }
@@ -110,7 +110,7 @@ public struct DownloadJob: Sendable {
     self.chunkSize = chunkSize
     self.chunks = chunks
     self.partialPath = partialPath
-    self.cipher = cipher
+    self.seal = seal
     self.map = map ?? ChunkMap(chunkCount: chunks.count)
     self.record = record
     self.reuse = reuse

@@ -8,7 +8,7 @@ import Testing
 struct FileSealingTests {
   private let directory: TemporaryDirectory
   private let folder: String
-  private static let partBytes = (256 << 10) + 28
+  private static let partBytes = (64 << 10) + 28
   private static let headBytes = 16
 
   init() throws {
@@ -61,7 +61,7 @@ struct FileSealingTests {
   @Test("a changed file is found by each read of it", arguments: Attack.allCases)
   func attacks(attack: Attack) async throws {
     let files = try await FileStore.open(folder, key: storeKey)
-    let size = 3 * (256 << 10)
+    let size = 3 * (64 << 10)
     try await files.put(seededBytes(1, size), for: "x")
     let earlier = try Data(contentsOf: URL(filePath: files.path(for: "x")))
     try await files.put(seededBytes(2, size), for: "x")

@@ -16,7 +16,7 @@ struct FileStoreTests {
 
   /// Sizes around the limits of parts and blocks.
   private static let sizes = [
-    0, 1, 1_000, (256 << 10) - 1, 256 << 10, (256 << 10) + 1, 3 << 20, (4 << 20) + 5,
+    0, 1, 1_000, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 3 << 20, (4 << 20) + 5,
   ]
 
   @Test("returns the stored bytes, also after it was opened again", arguments: [nil, storeKey])

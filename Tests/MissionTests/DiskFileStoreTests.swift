@@ -18,8 +18,10 @@ struct DiskFileStoreTests {
 
   private func put(_ bytes: [UInt8], in files: DiskFileStore) async throws -> StoredContent {
     let stored = StoredContent(hash: hash(bytes), size: Int64(bytes.count))
-    let written = files.partialCipher(of: stored.hash).applied(to: bytes, at: 0)
-    try Data(written).write(to: URL(fileURLWithPath: files.partialPath(of: stored.hash)))
+    let job = DownloadJob(
+      source: .blob(stored.hash), size: stored.size, hash: stored.hash,
+      partialPath: files.partialPath(of: stored.hash), seal: files.seal)
+    try job.write(bytes, at: 0)
     try await files.adopt(stored)
     return stored
   }
@@ -169,7 +171,7 @@ struct DiskFileStoreTests {
 
   @Test(
     "encrypted content is read at any place, and none of it is on the disk in plain",
-    arguments: [0, 1, 262_143, 262_144, 262_145, 700_000])
+    arguments: [0, 1, 65_535, 65_536, 65_537, 131_072, 700_000])
   func sealed(size: Int) async throws {
     let sealed = try DiskFileStore(root: folder.path + "/sealed", key: Self.key)
     let bytes = content(5, size)
@@ -201,25 +203,33 @@ struct DiskFileStoreTests {
     let stored = try await put(content(5, 600_000), in: sealed)
     let path = object(stored, in: sealed)
     let whole = try #require(FileManager.default.contents(atPath: path))
-    let part = 262_144 + 28
-    var exchanged = Data(whole[..<16])
-    exchanged += whole[(16 + part)..<(16 + 2 * part)]
-    exchanged += whole[16..<(16 + part)]
-    exchanged += whole[(16 + 2 * part)...]
-    var altered = whole
+    let (head, part) = (128, 65_536 + 28)
+    var exchanged = Data(whole[..<head])
+    exchanged += whole[(head + part)..<(head + 2 * part)]
+    exchanged += whole[head..<(head + part)]
+    exchanged += whole[(head + 2 * part)...]
+    var (altered, label) = (whole, whole)
     altered[300_000] ^= 1
-    for bytes in [exchanged, altered, Data(whole.dropLast())] {
+    label[40] ^= 1
+    let (shorter, longer) = (Data(whole.dropLast()), whole + Data([0]))
+    // Another content of the same size, and a part of it in the right place.
+    let second = try await put(content(6, 600_000), in: sealed)
+    let other = try #require(FileManager.default.contents(atPath: object(second, in: sealed)))
+    let mixed =
+      whole[..<(head + part)] + other[(head + part)..<(head + 2 * part)]
+      + whole[(head + 2 * part)...]
+    for bytes in [exchanged, altered, label, shorter, longer, other, mixed] {
       chmod(path, 0o600)
       try bytes.write(to: URL(fileURLWithPath: path))
       #expect(try await !sealed.isIntact(stored))
     }
     try whole.write(to: URL(fileURLWithPath: path))
     #expect(try await sealed.isIntact(stored))
-    let other = try DiskFileStore(
+    let stranger = try DiskFileStore(
       root: folder.path + "/sealed", key: [UInt8](repeating: 4, count: 32))
-    #expect(try await !other.isIntact(stored))
+    #expect(try await !stranger.isIntact(stored))
     #expect(sealed.accepts(sealProof: sealed.sealProof()))
-    #expect(!other.accepts(sealProof: sealed.sealProof()))
+    #expect(!stranger.accepts(sealProof: sealed.sealProof()))
     #expect(!files.accepts(sealProof: sealed.sealProof()))
     #expect(!sealed.accepts(sealProof: files.sealProof()))
     #expect(throws: MissionError.self) { try DiskFileStore(root: folder.path, key: [1]) }
@@ -231,18 +241,23 @@ struct DiskFileStoreTests {
     let bytes = content(5, 600_000)
     for files in [files, sealed] {
       let stored = try await put(bytes, in: files)
-      let cut = Array(bytes[200_000..<330_000])
+      let cut = Array(bytes[200_000..<331_072])
       var part = StoredPart(
         content: stored, offset: 200_000, length: cut.count, hash: hash(cut))
-      let target = hash([1])
-      #expect(try await files.copy(part, to: target, at: 5))
-      let partial = try #require(
-        FileManager.default.contents(atPath: files.partialPath(of: target)))
-      #expect(partial.prefix(5) == Data(count: 5))
-      #expect(files.partialCipher(of: target).applied(to: Array(partial[5...]), at: 5) == cut)
-      #expect((Array(partial[5...]) == cut) == !files.isSealed)
+      let start = [UInt8](repeating: 9, count: 65_536)
+      let target = StoredContent(hash: hash(start + cut), size: Int64(start.count + cut.count))
+      #expect(try await files.copy(part, to: target, at: Int64(start.count)))
+      let path = files.partialPath(of: target.hash)
+      let partial = try #require(FileManager.default.contents(atPath: path))
+      #expect((partial.firstRange(of: Data(cut[..<64])) == nil) == files.isSealed)
+      let job = DownloadJob(
+        source: .blob(target.hash), size: target.size, hash: target.hash, partialPath: path,
+        seal: files.seal)
+      try job.write(start, at: 0)
+      try await files.adopt(target)
+      #expect(try await files.isIntact(target))
       part.hash = hash([2])
-      #expect(try await !files.copy(part, to: target, at: 5))
+      #expect(try await !files.copy(part, to: target, at: 0))
     }
   }
 
@@ -275,22 +290,19 @@ struct DiskFileStoreTests {
     try FileManager.default.createDirectory(
       atPath: files.root + "/bundles/n/.building-1", withIntermediateDirectories: true)
     try Data([1]).write(to: URL(fileURLWithPath: files.partialPath(of: hash([3]))))
-    let sealing = files.partialPath(of: hash([4])) + ".sealing"
-    try Data([1]).write(to: URL(fileURLWithPath: sealing))
     let busy = try files.lock(.mission(mission("n")))
     var needed = NeededFiles()
     needed.objects = [a.hash]
     needed.bundles = [MissionVersion(mission("m"), 2)]
     let kept = needed
     let count = try await files.collect { () throws(MissionError) in kept }
-    #expect(count == 6)
+    #expect(count == 5)
     #expect(try await files.has(a))
     #expect(try await !files.has(b))
     let found = FileManager.default
     #expect(found.fileExists(atPath: files.bundlePath(of: mission("m"), version: 2)))
     #expect(!found.fileExists(atPath: files.bundlePath(of: mission("m"), version: 1)))
     #expect(!found.fileExists(atPath: files.partialPath(of: hash([3]))))
-    #expect(!found.fileExists(atPath: sealing))
     #expect(!found.fileExists(atPath: files.root + "/bundles/m/.building-7"))
     #expect(found.fileExists(atPath: files.root + "/bundles/n/.building-1"))
     busy?.release()
@@ -315,14 +327,16 @@ struct DiskFileStoreTests {
     defer { unmount(folder.path) }
     let files = try DiskFileStore(root: folder.path + "/small", key: Self.key)
     #expect(try await files.freeBytes() <= 1 << 20)
-    let bytes = content(1, 700_000)
-    let stored = StoredContent(hash: hash(bytes), size: Int64(bytes.count))
-    try Data(bytes).write(to: URL(fileURLWithPath: files.partialPath(of: stored.hash)))
-    // There is no room for the sealed copy beside it.
-    let error = await #expect(throws: MissionError.self) { try await files.adopt(stored) }
+    // Content is encrypted where it is: there is no room for another copy.
+    let stored = try await put(content(1, 700_000), in: files)
+    #expect(try await files.isIntact(stored))
+    let copied = StoredPart(
+      content: stored, offset: 0, length: 700_000, hash: stored.hash)
+    let target = StoredContent(hash: hash([1]), size: 700_000)
+    let error = await #expect(throws: MissionError.self) {
+      try await files.copy(copied, to: target, at: 0)
+    }
     #expect(error?.kind == .diskFull)
-    let partials = try FileManager.default.contentsOfDirectory(atPath: files.root + "/partial")
-    #expect(partials == [stored.hash.description])
   }
 }
 

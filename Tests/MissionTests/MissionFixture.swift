@@ -186,11 +186,9 @@ final class Shelf: MissionCatalogue, Downloader {
   private func write(
     _ job: DownloadJob, _ content: [UInt8], _ progress: @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome {
-    let file = open(job.partialPath, O_RDWR | O_CREAT, 0o600)
-    guard file >= 0 else { throw DownloadError(.file, "no file") }
-    defer { close(file) }
     var outcome = DownloadOutcome(bytesFetched: 0, bytesReused: 0)
     let size = job.chunks.isEmpty ? max(1, content.count) : Int(job.chunkSize)
+    if content.isEmpty { try job.write([], at: 0) }
     for (index, start) in stride(from: 0, to: content.count, by: size).enumerated() {
       let part = Array(content[start..<min(start + size, content.count)])
       let isThere = !job.chunks.isEmpty && job.map[index]
@@ -203,10 +201,7 @@ final class Shelf: MissionCatalogue, Downloader {
         state.withLock { $0.bytesFetched += part.count }
       }
       if isThere { continue }
-      let written = job.cipher.applied(to: part, at: Int64(start))
-      guard pwrite(file, written, part.count, off_t(start)) == part.count else {
-        throw DownloadError(errno == ENOSPC ? .diskFull : .file, String(cString: strerror(errno)))
-      }
+      try job.write(part, at: Int64(start))
       progress(
         DownloadProgress(
           bytesDone: Int64(start + part.count), bytesTotal: job.size,
@@ -225,9 +220,9 @@ final class Shelf: MissionCatalogue, Downloader {
     _ job: DownloadJob, _ content: [UInt8], after count: Int,
     _ progress: @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) {
-    let file = open(job.partialPath, O_RDWR | O_CREAT, 0o600)
-    pwrite(file, job.cipher.applied(to: content, at: 0), count, 0)
-    close(file)
+    // Encrypted content is in the file part by part.
+    let written = job.seal == nil ? count : count / (64 << 10) * (64 << 10)
+    try job.write(Array(content[..<written]), at: 0)
     state.withLock { $0.bytesFetched += count }
     if !job.chunks.isEmpty {
       var map = job.map

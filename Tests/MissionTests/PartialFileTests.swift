@@ -1,5 +1,6 @@
 import FerryCryptography
 import FerryExecutors
+import FerryFiles
 import FerryProtocol
 import FerryTestSupport
 import Foundation
@@ -49,27 +50,82 @@ struct PartialFileTests {
     #expect(try await file(other).open(bootID: "one").marks == nil)
   }
 
-  @Test("a partial file stores encrypted content, and reads, hashes and copies it in plain")
+  private func sealedFile(_ key: UInt8 = 1, layout: PartialLayout = Self.layout) throws
+    -> PartialFile
+  {
+    var layout = layout
+    layout.isSealed = true
+    return PartialFile(
+      path: directory.file("partial").path, layout: layout,
+      seal: ContentSeal(key: [UInt8](repeating: key, count: 32)), executor: executor)
+  }
+
+  @Test("a partial file stores encrypted content, and reads, hashes and continues it in plain")
   func encrypted() async throws {
-    let cipher = try #require(
-      PartialCipher(key: [UInt8](repeating: 1, count: 32), content: hash([1])))
-    var layout = Self.layout
-    layout.isEncrypted = true
-    let first = PartialFile(
-      path: directory.file("partial").path, layout: layout, cipher: cipher, executor: executor)
+    let part = Int(SealedFile.partBytes)
+    let bytes = DownloadFixture.bytes(3 * part, seed: 2)
+    let first = try sealedFile()
     #expect(try await first.open(bootID: "one").marks == nil)
-    let bytes = (0..<1_000).map { UInt8(truncatingIfNeeded: $0) }
-    try await first.write(bytes, 3..<1_000, at: 21, chunk: 0, count: 1_018)
-    #expect(try await first.read(21..<1_018) == Array(bytes[3...]))
-    #expect(try await first.digest(of: 22..<1_018) == SHA256.digest(of: Array(bytes[4...])))
-    let raw = Array(try Data(contentsOf: directory.file("partial")))
-    #expect(raw[21..<1_018] == cipher.applied(to: Array(bytes[3...]), at: 21)[...])
-    #expect(Array(raw[21..<121]) != Array(bytes[3..<103]))
-    // Marks of unencrypted content are of other bytes.
-    let again = PartialFile(
-      path: directory.file("partial").path, layout: layout, cipher: cipher, executor: executor)
-    #expect(try await again.open(bootID: "one").marks == [0: 1_018])
+    // Pieces of any length, over the ends of parts.
+    for start in stride(from: 0, to: 2 * part + 100, by: 10_007) {
+      let end = min(start + 10_007, 2 * part + 100)
+      try await first.write(bytes, start..<end, at: Int64(start), chunk: 0, count: Int64(end))
+    }
+    #expect(
+      try await first.digest(of: 1..<Int64(2 * part + 100))
+        == SHA256.digest(of: Array(bytes[1..<2 * part + 100])))
+    #expect(
+      try await first.read(Int64(2 * part)..<Int64(2 * part + 200))
+        == Array(bytes[2 * part..<2 * part + 100]), "the open part is in memory")
+    let raw = try Data(contentsOf: directory.file("partial"))
+    for start in stride(from: 0, to: 2 * part, by: 1_009) {
+      #expect(raw.firstRange(of: Data(bytes[start..<start + 32])) == nil)
+    }
+    // The next process has the whole parts, and continues after them.
+    let next = try sealedFile()
+    let remains = try await next.open(bootID: "one")
+    #expect(remains.marks == [0: Int64(2 * part)])
+    try await next.write(
+      bytes, 2 * part..<3 * part, at: Int64(2 * part), chunk: 0, count: Int64(3 * part))
+    #expect(try await next.digest(of: 0..<Int64(3 * part)) == SHA256.digest(of: bytes))
+    await #expect(throws: DownloadError.self, "nothing is written behind a gap") {
+      try await next.write([1], 0..<1, at: Int64(5 * part + 7), chunk: 0, count: 1)
+    }
+    // Neither another key nor a plain file has these parts.
+    #expect(try await sealedFile(2).open(bootID: "one").marks == nil)
     #expect(try await file().open(bootID: "one").marks == nil)
+  }
+
+  @Test("parts fill in any order of chunks, and an empty or unknown size ends with a last part")
+  func sealingBuffer() {
+    let part = SealedFile.partBytes
+    let bytes = [UInt8](repeating: 7, count: Int(part))
+    var buffer = SealingBuffer()
+    let size = 2 * part + 5
+    #expect(buffer.add(bytes[..<5], at: 2 * part, size: size)?.map(\.number) == [2])
+    #expect(buffer.add(bytes[..<9], at: part, size: size) == [])
+    #expect(buffer.add(bytes[...], at: 0, size: size)?.map(\.number) == [0])
+    #expect(buffer[1]?.count == 9)
+    #expect(buffer.add(bytes[9...], at: part + 8, size: size) == [], "the last byte came again")
+    #expect(buffer.add(bytes[..<1], at: part + 100_000, size: size) == nil)
+    buffer.remove(1..<2)
+    #expect(buffer[1] == nil)
+    #expect(buffer.add(bytes[...], at: part, size: size)?.map(\.bytes.count) == [Int(part)])
+    #expect(buffer.finish() == SealingBuffer.Part(number: 0, bytes: []))
+    #expect(buffer.add(bytes[...], at: 0, size: nil) == [], "it may be the last part")
+    #expect(buffer.add(bytes[..<1], at: part, size: nil)?.map(\.number) == [0])
+    #expect(buffer.finish() == SealingBuffer.Part(number: 1, bytes: [7]))
+  }
+
+  @Test("the size of content follows from the size of its sealed file")
+  func sealedSizes() {
+    let part = SealedFile.partBytes
+    for size in [0, 1, part - 1, part, part + 1, 5 * part, 5 * part + 9] {
+      #expect(ContentSeal.contentBytes(inFile: ContentSeal.fileSize(size)) == size)
+      #expect(ContentSeal.wholeBytes(inFile: ContentSeal.fileSize(size)) == size / part * part)
+    }
+    #expect(ContentSeal.contentBytes(inFile: 0) == 0)
+    #expect(ContentSeal.wholeBytes(inFile: 100) == 0)
   }
 
   @Test("a finished partial file contains its content only")

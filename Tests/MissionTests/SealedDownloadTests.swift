@@ -24,7 +24,7 @@ struct SealedDownloadTests {
       map: fixture.notes.withLock { $0.recorded.last })
     let hash = DownloadFixture.hash(content)
     job.partialPath = files.partialPath(of: hash)
-    job.cipher = files.partialCipher(of: hash)
+    job.seal = files.seal
     return job
   }
 
@@ -77,7 +77,7 @@ struct SealedDownloadTests {
         ? .good(content, tag: "\"a\"", to: $0).cut(after: 200_123) : Answer("403 Forbidden")
     }
     var plain = job(cut.url, inChunks: true)
-    plain.cipher = nil
+    plain.seal = nil
     // Other connections would end the running transfer when they fail.
     let failure = await fixture.failure(plain) { $0.connections = 1 }
     #expect(failure?.kind == .server(403))

@@ -4,7 +4,7 @@ import Foundation
 
 /// An open file, read and written at offsets.
 package struct RandomAccessFile: ~Copyable {
-  private let descriptor: Int32
+  package let descriptor: Int32
   /// The path, for messages.
   package let path: String
 

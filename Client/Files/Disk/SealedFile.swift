@@ -4,53 +4,50 @@ import FerryProtocol
 /// The format of a file encrypted at rest (SPEC.md §21): a head and the content's parts. Each part
 /// is sealed by AES-256-GCM with a separate nonce.
 ///
-/// The associated data binds a part to the file, the place and the number of parts. So parts can
-/// neither be exchanged nor omitted, and a file cannot replace another.
+/// The associated data binds a part to the file and the place, and the last part to the number of
+/// parts and the size, which may be unknown before. So parts can neither be exchanged nor omitted,
+/// and a file cannot replace another.
 package struct SealedFile: Sendable, Equatable {
-  /// The facts bound to a file's parts.
-  package enum Binding: Sendable, Equatable {
-    /// The hash of the content; every part is bound to the number of parts and the size.
-    case content(ContentHash)
-    /// 32 bytes as the file's identifier, for content of unknown size at the beginning. Only the
-    /// last part is bound to the number of parts and the size.
-    case stream([UInt8])
-  }
-
-  /// The bytes of a part except the last, before sealing.
-  package static let partBytes: Int64 = 256 << 10
+  /// The bytes of a part except the last, before sealing. Chunks of missions are multiples of it, so
+  /// two requests never write to one part.
+  package static let partBytes: Int64 = 64 << 10
   /// The bytes added to a part by sealing: the nonce before it and the tag after it.
   package static let overheadBytes = Int64(AESGCM.nonceBytes + AESGCM.tagBytes)
-  private static let headBytes: Int64 = 16
+  /// The first bytes of a file.
+  package static let head = Array("ferrysealed 0003".utf8)
 
   package let cipher: AESGCM
-  package let binding: Binding
+  /// 32 bytes as the file's identifier.
+  package let identity: [UInt8]
   /// Bytes of the content.
   package let size: Int64
+  /// The offset of the first part: after the head, or after a label beside it.
+  package let start: Int64
 
-  package init(cipher: AESGCM, binding: Binding, size: Int64) {
-    self.cipher = cipher
-    self.binding = binding
-    self.size = size
+  package init(cipher: AESGCM, identity: [UInt8], size: Int64, start: Int64 = 16) {
+    (self.cipher, self.identity, self.size, self.start) = (cipher, identity, size, start)
   }
 
   /// The number of parts; empty content has one, so it is sealed, too.
-  package var partCount: Int64 { max(1, (size + Self.partBytes - 1) / Self.partBytes) }
+  package var partCount: Int64 { Self.partCount(of: size) }
 
   /// Bytes of the file.
-  package var fileSize: Int64 { Self.headBytes + size + partCount * Self.overheadBytes }
+  package var fileSize: Int64 { Self.fileSize(size, start: start) }
 
-  private var head: [UInt8] {
-    switch binding {
-    case .content: Array("ferrysealed 0001".utf8)
-    case .stream: Array("ferrysealed 0002".utf8)
-    }
+  private static func partCount(of size: Int64) -> Int64 {
+    max(1, size / partBytes + (size % partBytes > 0 ? 1 : 0))
+  }
+
+  /// Returns the bytes of a file with so many bytes of content.
+  package static func fileSize(_ size: Int64, start: Int64) -> Int64 {
+    start + size + partCount(of: size) * overheadBytes
   }
 
   // MARK: Writing
 
   /// Writes the head of a file.
   package func begin(_ file: borrowing RandomAccessFile) throws(FileStoreError) {
-    try file.write(head, at: 0)
+    try file.write(Self.head, at: 0)
   }
 
   /// Encrypts a part and writes it to the right place.
@@ -62,6 +59,20 @@ package struct SealedFile: Sendable, Equatable {
   ) throws(FileStoreError) {
     let sealed = cipher.seal(content, nonce: nonce, context: context(of: part, isLast: isLast))
     try file.write(nonce + sealed, at: offset(of: part))
+  }
+
+  /// Encrypts content from the start of a part on, up to the end of a part or of the content.
+  package func write(
+    _ content: [UInt8], at offset: Int64, to file: borrowing RandomAccessFile
+  ) throws(FileStoreError) {
+    var (start, part) = (0, offset / Self.partBytes)
+    repeat {
+      let end = min(content.count, start + Int(Self.partBytes))
+      try write(
+        Array(content[start..<end]), as: part, isLast: part == partCount - 1, to: file,
+        nonce: SecureRandom.bytes(AESGCM.nonceBytes))
+      (start, part) = (end, part + 1)
+    } while start < content.count
   }
 
   // MARK: Reading
@@ -93,7 +104,9 @@ package struct SealedFile: Sendable, Equatable {
   package func hash(
     of file: borrowing RandomAccessFile, while goesOn: (Int64) -> Bool
   ) throws(FileStoreError) -> ContentHash? {
-    guard try file.size() == fileSize, try file.read(at: 0, count: head.count) == head else {
+    guard try file.size() == fileSize,
+      try file.read(at: 0, count: Self.head.count) == Self.head
+    else {
       return nil
     }
     var digest = SHA256()
@@ -116,18 +129,12 @@ package struct SealedFile: Sendable, Equatable {
   }
 
   private func offset(of part: Int64) -> Int64 {
-    Self.headBytes + part * (Self.partBytes + Self.overheadBytes)
+    start + part * (Self.partBytes + Self.overheadBytes)
   }
 
   private func context(of part: Int64, isLast: Bool) -> [UInt8] {
-    var bytes: [UInt8]
-    var totals = (count: partCount, size: size)
-    switch binding {
-    case .content(let hash): bytes = hash.bytes
-    case .stream(let identity):
-      bytes = identity
-      if !isLast { totals = (0, 0) }
-    }
+    var bytes = identity
+    let totals = isLast ? (count: partCount, size: size) : (count: Int64(0), size: Int64(0))
     for number in [part, totals.count, totals.size] {
       withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
     }

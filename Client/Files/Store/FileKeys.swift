@@ -69,7 +69,7 @@ struct FileKeys: Sendable {
   func sealed(_ name: ContentHash, id: [UInt8], size: Int64) -> SealedFile? {
     guard let cipher = secrets?.content else { return nil }
     let identity = SHA256.digest(of: Array("ferry file 1\n".utf8) + name.bytes + id)
-    return SealedFile(cipher: cipher, binding: .stream(identity), size: size)
+    return SealedFile(cipher: cipher, identity: identity, size: size)
   }
 
   /// Returns the size of a version's file.

@@ -138,8 +138,8 @@ extension ChunkedDownloader {
     var gauge = StreamGauge()
     var hash = ContentDigest(partSize: job.partSize)
     var size: Int64 = 0
+    let file = partialFile(job)
     do throws(DownloadError) {
-      let file = partialFile(job, size: 0)
       _ = try await file.open(bootID: nil)
       try await job.reserve(0)
       var parts = body.makeAsyncIterator()
@@ -165,7 +165,7 @@ extension ChunkedDownloader {
       throw error.isTransient ? .again(error, after: nil) : .end(error)
     }
     do throws(DownloadError) {
-      return try await finish(job, hash.finish(), progress)
+      return try await finish(job, file, hash.finish(), progress)
     } catch {
       throw .end(error)
     }
@@ -173,7 +173,8 @@ extension ChunkedDownloader {
 
   /// Checks a completely written body.
   private func finish(
-    _ job: DownloadJob, _ facts: ContentFacts, _ progress: @Sendable (DownloadProgress) -> Void
+    _ job: DownloadJob, _ file: PartialFile, _ facts: ContentFacts,
+    _ progress: @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome {
     let size = facts.size
     if let expected = job.size, expected != size {
@@ -184,22 +185,19 @@ extension ChunkedDownloader {
       throw DownloadError(
         .wrongContent(chunk: nil), "the file's SHA-256 differs from the expected one")
     }
-    let file = partialFile(job, size: size)
-    _ = try await file.open(bootID: nil)
-    try await file.finish(isDurable: settings.endsDurable)
+    try await file.finish(size: size, isDurable: settings.endsDurable)
     progress(DownloadProgress(bytesDone: size, bytesTotal: size, bytesFetched: size))
     return DownloadOutcome(
       bytesFetched: size, bytesReused: 0, size: size, hash: facts.hash, parts: facts.parts)
   }
 
-  /// Returns the job's file without marks.
-  private func partialFile(_ job: DownloadJob, size: Int64) -> PartialFile {
+  /// Returns the job's file, without marks and of unknown size.
+  private func partialFile(_ job: DownloadJob) -> PartialFile {
     let layout = PartialLayout(
-      size: size, chunkSize: max(1, size), chunkCount: size == 0 ? 0 : 1, marksFrom: .max,
-      isEncrypted: job.cipher != nil)
+      size: 0, chunkSize: 1, chunkCount: 0, marksFrom: .max, isSealed: job.seal != nil)
     return PartialFile(
-      path: job.partialPath, layout: layout, cipher: job.cipher, executor: writing,
-      system: surroundings.files)
+      path: job.partialPath, layout: layout, seal: job.seal, isSizeKnown: false,
+      executor: writing, system: surroundings.files)
   }
 }
 

@@ -47,7 +47,7 @@ public struct ChunkedDownloader: Downloader {
   ) async throws(DownloadError) -> DownloadOutcome {
     let layout = PartialLayout(job, size: size, marksFrom: settings.marksFrom)
     let file = PartialFile(
-      path: job.partialPath, layout: layout, cipher: job.cipher, executor: writing,
+      path: job.partialPath, layout: layout, seal: job.seal, executor: writing,
       system: surroundings.files)
     let session = DownloadSession(
       job, size: size, file: file, layout: layout, settings: settings, surroundings: surroundings,
@@ -78,7 +78,7 @@ public struct ChunkedDownloader: Downloader {
       let whole =
         checksWhole
         ? WholeHash(
-          path: session.job.partialPath, cipher: session.job.cipher, executor: hashing,
+          path: session.job.partialPath, format: await session.file.format, executor: hashing,
           system: surroundings.files) : nil
       try await fetchMissing(session, whole, open)
       guard let whole else { return }
@@ -152,6 +152,6 @@ extension PartialLayout {
     precondition(job.chunks.isEmpty || job.chunks.count == parts, "chunks do not fit the file")
     self.init(
       size: size, chunkSize: chunkSize, chunkCount: parts, marksFrom: marksFrom,
-      isEncrypted: job.cipher != nil)
+      isSealed: job.seal != nil)
   }
 }

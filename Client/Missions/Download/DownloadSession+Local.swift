@@ -44,7 +44,8 @@ extension DownloadSession {
   /// Restores a part from the start. A part without a version cannot be continued.
   private func restorePrefix(_ remains: PartialRemains) async throws(DownloadError) {
     let there = remains.marks.map { $0[0] ?? 0 } ?? map.prefixBytes
-    let kept = map.validator == nil ? 0 : min(there, remains.contentBytes, size)
+    let bytes = map.validator == nil ? 0 : min(there, remains.contentBytes, size)
+    let kept = layout.lasting(bytes, of: 0)
     let isWhole = kept == size
     if isWhole || remains.mayBeFinished && job.hash != nil {
       let whole = try await rehash(0..<size).finish()

@@ -274,7 +274,9 @@ actor DownloadSession {
     if !checksChunks {
       let (kept, validator) = (plan.kept(of: 0), map.validator)
       if kept > 0 { try await file.synchronise() }
-      if map.validator == validator, plan.kept(of: 0) >= kept { map.prefixBytes = kept }
+      if map.validator == validator, plan.kept(of: 0) >= kept {
+        map.prefixBytes = layout.lasting(kept, of: 0)
+      }
     }
     do {
       try await job.record(map)

@@ -13,45 +13,79 @@ import Foundation
 actor PartialFile {
   nonisolated let path: String
   private let layout: PartialLayout
-  private let cipher: PartialCipher?
+  private let seal: ContentSeal?
   private let executor: any WorkExecutor
   private let system: any FileCalls
+  private let isSizeKnown: Bool
+  private var opened: OpenFile?
   private var descriptor: Int32 = -1
+  private var label = ContentSeal.Label()
+  private var buffer = SealingBuffer()
 
   /// Blocking calls stay on one thread.
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// Creates a partial file; ``open(bootID:)`` is the first access. `cipher` encrypts the content.
+  /// Creates a partial file; ``open(bootID:)`` is the first access.
+  ///
+  /// - Parameter isSizeKnown: false for content without marks, written from the start. The end of
+  ///   it gets the size.
   init(
-    path: String, layout: PartialLayout, cipher: PartialCipher? = nil, executor: any WorkExecutor,
-    system: any FileCalls = SystemFileCalls()
+    path: String, layout: PartialLayout, seal: ContentSeal? = nil, isSizeKnown: Bool = true,
+    executor: any WorkExecutor, system: any FileCalls = SystemFileCalls()
   ) {
     self.path = path
     self.layout = layout
-    self.cipher = cipher
+    self.seal = seal
+    self.isSizeKnown = isSizeKnown
     self.executor = executor
     self.system = system
   }
 
-  deinit { if descriptor >= 0 { system.close(descriptor) } }
+  /// The format of the open file; `nil` without encryption.
+  var format: SealedFile? { seal?.format(label, size: isSizeKnown ? layout.size : .max) }
 
   /// Opens or creates the file, and reads the remains of an earlier run.
   func open(bootID: String?) throws(DownloadError) -> PartialRemains {
     descriptor = system.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure("open") }
+    opened = OpenFile(RandomAccessFile(descriptor: descriptor, path: path, system))
     var status = stat()
     guard system.fstat(descriptor, &status) == 0 else { throw failure("open") }
-    let size = Int64(status.st_size)
+    let size = try hasLabel() ? Int64(status.st_size) : 0
     let marks = try remainingMarks(size, bootID)
-    if layout.hasMarks, marks == nil {
+    if layout.hasMarks, marks == nil || size == 0 {
       // The bytes there belong to another run of the system, or to another file.
-      guard system.ftruncate(descriptor, min(size, layout.size)) == 0 else {
+      guard system.ftruncate(descriptor, min(size, layout.fileSize)) == 0 else {
         throw failure("write")
       }
       try write(layout.header(bootID: bootID ?? ""), 0..<PartialLayout.headerBytes, layout.marksAt)
     }
+    if size == 0 { try beginSealing() }
     return PartialRemains(
-      contentBytes: min(size, layout.size), marks: marks, mayBeFinished: size == layout.size)
+      contentBytes: layout.contentBytes(inFile: size), marks: marks,
+      mayBeFinished: size == layout.fileSize)
+  }
+
+  /// Reads the label of a sealed file. Returns `false` if the file must begin again.
+  private func hasLabel() throws(DownloadError) -> Bool {
+    guard let seal, let opened else { return true }
+    do throws(FileStoreError) {
+      guard let found = try seal.label(of: opened.file) else { return false }
+      label = found
+      return true
+    } catch {
+      throw DownloadError(converting: error)
+    }
+  }
+
+  private func beginSealing() throws(DownloadError) {
+    guard let seal, let opened else { return }
+    do throws(FileStoreError) {
+      label = ContentSeal.Label()
+      try seal.write(label, to: opened.file)
+    } catch {
+      throw DownloadError(converting: error)
+    }
   }
 
   /// Writes a piece of `bytes` at `offset`, and then marks `count` bytes of `chunk` as here.
@@ -64,19 +98,46 @@ actor PartialFile {
 
   /// Marks how many bytes from the start of a chunk are here.
   func mark(_ chunk: Int, _ count: Int64) throws(DownloadError) {
+    if seal != nil, count == 0 {
+      let (part, start) = (SealedFile.partBytes, Int64(chunk) * layout.chunkSize)
+      buffer.remove(start / part..<(start + layout.chunkSize + part - 1) / part)
+    }
     guard layout.hasMarks else { return }
-    let bytes = PartialLayout.encode(count)
+    let bytes = PartialLayout.encode(layout.lasting(count, of: chunk))
     try write(bytes, bytes.indices, layout.mark(of: chunk))
   }
 
-  /// Reads up to a megabyte of the content.
+  /// Reads a block of the content from the start of a range, at most a megabyte; empty if there is
+  /// none.
   func read(_ range: Range<Int64>) throws(DownloadError) -> [UInt8] {
-    cipher.applied(to: try Self.read(descriptor, range, path, system), at: range.lowerBound)
+    guard let format, let opened else {
+      return try Self.read(descriptor, range, path, system)
+    }
+    let number = range.lowerBound / SealedFile.partBytes
+    var part = buffer[number] ?? []
+    if part.isEmpty {
+      do throws(FileStoreError) { part = try format.open(number, of: opened.file) } catch {
+        // Bytes lost with another run of the system are no part.
+        if error.kind == .damaged { return [] }
+        throw DownloadError(converting: error)
+      }
+    }
+    let start = Int(range.lowerBound - number * SealedFile.partBytes)
+    let end = min(part.count, start + Int(min(SealedFile.partBytes, Int64(range.count))))
+    return start < end ? Array(part[start..<end]) : []
   }
 
   /// Returns the hash of a part of the content; `nil` if the file is too short.
   func digest(of range: Range<Int64>) throws(DownloadError) -> [UInt8]? {
-    try Self.digest(descriptor, range, path, system, cipher) { _, _ throws(DownloadError) in }
+    var hash = SHA256()
+    var position = range.lowerBound
+    while position < range.upperBound {
+      let bytes = try read(position..<range.upperBound)
+      if bytes.isEmpty { return nil }
+      hash.update(bytes)
+      position += Int64(bytes.count)
+    }
+    return hash.finish()
   }
 
   /// Copies a chunk from another file if the hash matches. Returns true if it did.
@@ -107,9 +168,26 @@ actor PartialFile {
   }
 
   /// Removes the marks; only the content stays.
-  func finish(isDurable: Bool) throws(DownloadError) {
-    guard system.ftruncate(descriptor, layout.size) == 0 else { throw failure("write") }
+  ///
+  /// - Parameter size: the bytes of content whose size was unknown.
+  func finish(size: Int64? = nil, isDurable: Bool) throws(DownloadError) {
+    let whole = size ?? layout.size
+    if let seal, size != nil || whole == 0 {
+      try sealLast(seal.format(label, size: whole))
+    }
+    let bytes = seal == nil ? whole : ContentSeal.fileSize(whole)
+    guard system.ftruncate(descriptor, bytes) == 0 else { throw failure("write") }
     if isDurable { try synchronise() }
+  }
+
+  private func sealLast(_ format: SealedFile) throws(DownloadError) {
+    guard let opened else { return }
+    let last = buffer.finish()
+    do throws(FileStoreError) {
+      try format.write(last.bytes, at: last.number * SealedFile.partBytes, to: opened.file)
+    } catch {
+      throw DownloadError(converting: error)
+    }
   }
 
   private func remainingMarks(
@@ -132,9 +210,19 @@ actor PartialFile {
   private func writeContent(
     _ bytes: [UInt8], _ range: Range<Int>, _ offset: Int64
   ) throws(DownloadError) {
-    guard let cipher else { return try write(bytes, range, offset) }
-    let encrypted = cipher.applied(to: Array(bytes[range]), at: offset)
-    try write(encrypted, encrypted.indices, offset)
+    guard let format, let opened else { return try write(bytes, range, offset) }
+    let size = isSizeKnown ? layout.size : nil
+    guard let full = buffer.add(bytes[range], at: offset, size: size) else {
+      throw DownloadError(.file, "\(path) was not written in order")
+    }
+    for part in full {
+      if Task.isCancelled { throw .cancelled }
+      do throws(FileStoreError) {
+        try format.write(part.bytes, at: part.number * SealedFile.partBytes, to: opened.file)
+      } catch {
+        throw DownloadError(converting: error)
+      }
+    }
   }
 
   private func write(
@@ -186,15 +274,13 @@ extension PartialFile {
   /// Passes each block to `each` before it is hashed; returns `nil` if the file is too short.
   private static func digest(
     _ descriptor: Int32, _ range: Range<Int64>, _ path: String, _ system: any FileCalls,
-    _ cipher: PartialCipher? = nil,
     _ each: ([UInt8], Int64) throws(DownloadError) -> Void
   ) throws(DownloadError) -> [UInt8]? {
     var hash = SHA256()
     var position = range.lowerBound
     while position < range.upperBound {
-      let found = try read(descriptor, position..<range.upperBound, path, system)
-      if found.isEmpty { return nil }
-      let bytes = cipher.applied(to: found, at: position)
+      let bytes = try read(descriptor, position..<range.upperBound, path, system)
+      if bytes.isEmpty { return nil }
       try each(bytes, position)
       hash.update(bytes)
       position += Int64(bytes.count)
@@ -211,4 +297,11 @@ extension DownloadError {
     return DownloadError(
       code == ENOSPC || code == EDQUOT ? .diskFull : .file, "cannot \(doing) \(path): \(reason)")
   }
+}
+
+/// An open file, shared by calls.
+final class OpenFile: Sendable {
+  let file: RandomAccessFile
+
+  init(_ file: consuming RandomAccessFile) { self.file = file }
 }

@@ -1,3 +1,5 @@
+import FerryFiles
+
 /// The layout of a partial file: the content, and from the next page on a header and a number for
 /// each chunk.
 ///
@@ -7,7 +9,7 @@ struct PartialLayout: Equatable, Sendable {
   /// Bytes of the header.
   static let headerBytes = 64
   private static let format = Array("FerryPt1".utf8)
-  private static let encryptedFormat = Array("FerryPe1".utf8)
+  private static let sealedFormat = Array("FerryPs1".utf8)
 
   /// Bytes of the content.
   let size: Int64
@@ -18,13 +20,33 @@ struct PartialLayout: Equatable, Sendable {
   /// Files smaller than this, in bytes, have no marks, and are fetched again from scratch.
   var marksFrom: Int64 = 1 << 20
   /// True if the content is encrypted there: marks of plain content do not count then.
-  var isEncrypted = false
+  var isSealed = false
 
   /// True if there are marks at all.
   var hasMarks: Bool { size >= marksFrom }
 
+  /// The bytes of the file with the whole content and without marks.
+  var fileSize: Int64 { isSealed ? ContentSeal.fileSize(size) : size }
+
   /// The offset of the header.
-  var marksAt: Int64 { (size + 4095) / 4096 * 4096 }
+  var marksAt: Int64 { (fileSize + 4095) / 4096 * 4096 }
+
+  /// Returns the bytes of content from the start of a file with so many bytes, holes included.
+  func contentBytes(inFile bytes: Int64) -> Int64 {
+    if !isSealed || bytes >= fileSize { return min(bytes, size) }
+    return min(ContentSeal.wholeBytes(inFile: bytes), size)
+  }
+
+  /// Returns the bytes of a chunk that are in the file, of `count` received from the start: whole
+  /// parts, if they are sealed.
+  func lasting(_ count: Int64, of chunk: Int) -> Int64 {
+    guard isSealed, count < length(of: chunk) else { return count }
+    return count / SealedFile.partBytes * SealedFile.partBytes
+  }
+
+  private func length(of chunk: Int) -> Int64 {
+    min(chunkSize, size - Int64(chunk) * chunkSize)
+  }
 
   /// The offset after the last mark.
   var marksEnd: Int64 { mark(of: chunkCount) }
@@ -35,7 +57,7 @@ struct PartialLayout: Equatable, Sendable {
   /// Returns the header; it has at most 40 bytes of the identifier.
   func header(bootID: String) -> [UInt8] {
     let identifier = Array(bootID.utf8.prefix(40))
-    let format = isEncrypted ? Self.encryptedFormat : Self.format
+    let format = isSealed ? Self.sealedFormat : Self.format
     return format + Self.encode(size) + Self.encode(chunkSize) + identifier
       + [UInt8](repeating: 0, count: 40 - identifier.count)
   }
@@ -49,8 +71,9 @@ struct PartialLayout: Equatable, Sendable {
     for chunk in 0..<count {
       let start = Self.headerBytes + chunk * 8
       let mark = Self.decode(bytes[start..<start + 8])
-      let length = min(chunkSize, size - Int64(chunk) * chunkSize)
-      if mark > 0, mark <= length { marks[chunk] = mark }
+      guard mark > 0, mark <= length(of: chunk) else { continue }
+      let lasting = lasting(mark, of: chunk)
+      if lasting > 0 { marks[chunk] = lasting }
     }
     return marks
   }

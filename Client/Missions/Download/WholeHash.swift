@@ -7,37 +7,51 @@ import Foundation
 /// start, on a separate thread.
 actor WholeHash {
   private let path: String
-  private let cipher: PartialCipher?
+  private let format: SealedFile?
   private let executor: any WorkExecutor
   private let system: any FileCalls
   private var hash: SHA256? = SHA256()
   private var position: Int64 = 0
+  private var opened: OpenFile?
   private var descriptor: Int32 = -1
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Creates the hash of the file at `path`, before any read.
   init(
-    path: String, cipher: PartialCipher? = nil, executor: any WorkExecutor,
+    path: String, format: SealedFile? = nil, executor: any WorkExecutor,
     system: any FileCalls = SystemFileCalls()
   ) {
     self.path = path
-    self.cipher = cipher
+    self.format = format
     self.executor = executor
     self.system = system
   }
 
-  deinit { if descriptor >= 0 { system.close(descriptor) } }
-
   /// Reads on up to `end`; stops early if the task is cancelled.
   func advance(to end: Int64) throws(DownloadError) {
-    if descriptor < 0 { descriptor = system.open(path, O_RDONLY | O_CLOEXEC, 0) }
-    guard descriptor >= 0 else { throw .file("open", path) }
+    if opened == nil {
+      descriptor = system.open(path, O_RDONLY | O_CLOEXEC, 0)
+      guard descriptor >= 0 else { throw .file("open", path) }
+      opened = OpenFile(RandomAccessFile(descriptor: descriptor, path: path, system))
+    }
     while position < end, !Task.isCancelled {
-      let bytes = try PartialFile.read(descriptor, position..<end, path, system)
+      let bytes = try block(before: end)
       if bytes.isEmpty { throw DownloadError(.file, "\(path) was shortened") }
-      hash?.update(cipher.applied(to: bytes, at: position))
+      hash?.update(bytes)
       position += Int64(bytes.count)
+    }
+  }
+
+  /// Returns the next bytes. The fetched part ends where a sealed part does.
+  private func block(before end: Int64) throws(DownloadError) -> [UInt8] {
+    guard let format, let opened else {
+      return try PartialFile.read(descriptor, position..<end, path, system)
+    }
+    do throws(FileStoreError) {
+      return try format.open(position / SealedFile.partBytes, of: opened.file)
+    } catch {
+      throw DownloadError(converting: error)
     }
   }
 

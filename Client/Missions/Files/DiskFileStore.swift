@@ -16,8 +16,7 @@ public final class DiskFileStore: MissionFiles {
 
   /// Opens the folder at `root`, and creates an absent one.
   ///
-  /// - Parameter key: 32 bytes; they encrypt content at rest by AES-256-GCM, and during the
-  ///   download by ``PartialCipher``.
+  /// - Parameter key: 32 bytes; they encrypt content from the first fetched byte (``ContentSeal``).
   /// - Throws: ``MissionError/Kind/files``, ``MissionError/Kind/diskFull``;
   ///   ``MissionError/Kind/wrongKey`` for a key of another length.
   public convenience init(root: String, key: [UInt8]? = nil) throws(MissionError) {
@@ -28,33 +27,29 @@ public final class DiskFileStore: MissionFiles {
     root: String, key: [UInt8]?, system: any FileCalls = SystemFileCalls(),
     makeExecutor: (String) -> any WorkExecutor
   ) throws(MissionError) {
-    var cipher: AESGCM?
-    if let key {
-      do { cipher = try AESGCM(key: key) } catch {
-        throw MissionError(.wrongKey, "a key for encryption at rest has \(AESGCM.keyBytes) bytes")
-      }
+    let seal = key.flatMap { ContentSeal(key: $0) }
+    guard (seal == nil) == (key == nil) else {
+      throw MissionError(.wrongKey, "a key for encryption at rest has \(AESGCM.keyBytes) bytes")
     }
     self.root = root
-    folders = try MissionError.converting { [cipher] in
-      try StoreFolders(root: root, cipher: cipher, partialKey: key, system: system)
+    folders = try MissionError.converting {
+      try StoreFolders(root: root, seal: seal, system: system)
     }
     executor = makeExecutor("mission-files")
     readers = makeExecutor("mission-readers")
   }
 
-  public var isSealed: Bool { folders.cipher != nil }
+  public var isSealed: Bool { seal != nil }
 
-  private var proof: SealProof { SealProof(cipher: folders.cipher, of: "ferry missions") }
+  public var seal: ContentSeal? { folders.seal }
+
+  private var proof: SealProof { SealProof(cipher: seal?.cipher, of: "ferry missions") }
 
   public func sealProof() -> [UInt8] { proof.make() }
 
   public func accepts(sealProof proof: [UInt8]) -> Bool { self.proof.accepts(proof) }
 
   public func partialPath(of hash: ContentHash) -> String { "\(root)/partial/\(hash)" }
-
-  public func partialCipher(of hash: ContentHash) -> PartialCipher? {
-    folders.partialCipher(of: hash)
-  }
 
   public func plainPath(of hash: ContentHash) -> String? {
     isSealed ? nil : "\(root)/objects/\(hash.description.prefix(2))/\(hash)"
@@ -108,10 +103,10 @@ public final class DiskFileStore: MissionFiles {
   }
 
   public func copy(
-    _ part: StoredPart, to hash: ContentHash, at offset: Int64
+    _ part: StoredPart, to content: StoredContent, at offset: Int64
   ) async throws(MissionError) -> Bool {
     try await perform { folders in
-      try folders.copy(part, to: hash, at: offset)
+      try folders.copy(part, to: content, at: offset)
     }
   }
 
@@ -148,13 +143,14 @@ public final class DiskFileStore: MissionFiles {
   public func open(
     _ content: StoredContent, partSize: Int64, parts: [ContentHash]
   ) async throws(MissionError) -> MissionContent {
-    let reader = try PartReader(
-      content: content, cipher: folders.cipher, partSize: partSize, parts: parts)
-    return try await readers.perform { [folders, readers] in
+    try await readers.perform { [folders, readers] in
       guard try folders.has(content), let shelf = try folders.shelf(of: content.hash) else {
         throw MissionError(.damaged, "content \(content.hash) is missing or has another size")
       }
       let file = try shelf.openFile(content.hash.description)
+      let reader = try PartReader(
+        content: content, format: try folders.format(of: content, in: file), partSize: partSize,
+        parts: parts)
       return MissionContent(file, reader: reader, on: readers)
     }
   }
@@ -200,11 +196,6 @@ public final class DiskFileStore: MissionFiles {
         defer { lock.release() }
         try folders.folder("bundles").folder(bundle.mission.value)?
           .removeTree(StoreFolders.buildingPrefix + VersionName.folder(bundle.version))
-      }
-      for hash in garbage.sealing {
-        guard let lock = try lock(.content(hash)) else { continue }
-        defer { lock.release() }
-        try folders.folder("partial").removeFile(hash.description + StoreFolders.sealingSuffix)
       }
       return garbage.count
     }

@@ -74,7 +74,7 @@ struct PartReader: Sendable {
   private var isChecked: [Bool]
 
   init(
-    content: StoredContent, cipher: AESGCM?, partSize: Int64, parts: [ContentHash]
+    content: StoredContent, format: SealedFile?, partSize: Int64, parts: [ContentHash]
   ) throws(MissionError) {
     if !parts.isEmpty {
       guard partSize > 0, (content.size + partSize - 1) / partSize == parts.count else {
@@ -82,7 +82,7 @@ struct PartReader: Sendable {
       }
     }
     self.content = content
-    sealed = cipher.map { SealedReader(SealedFile(content, cipher: $0)) }
+    sealed = format.map { SealedReader($0) }
     self.partSize = parts.isEmpty ? max(1, content.size) : partSize
     self.parts = parts.isEmpty ? [content.hash] : parts
     isChecked = [Bool](repeating: false, count: self.parts.count)

@@ -16,8 +16,8 @@ public protocol MissionFiles: Sendable {
   /// Returns the path of content during a download.
   func partialPath(of hash: ContentHash) -> String
 
-  /// Returns the encryption of the partial file; `nil` for none.
-  func partialCipher(of hash: ContentHash) -> PartialCipher?
+  /// The encryption of content, from the first fetched byte; `nil` for none.
+  var seal: ContentSeal? { get }
 
   /// Returns the path of a complete, unencrypted content; sealed content has no such path.
   func plainPath(of hash: ContentHash) -> String?
@@ -47,8 +47,9 @@ public protocol MissionFiles: Sendable {
 
   /// Copies a part of complete content into a partial file, and checks the bytes. Returns true if
   /// they were right.
-  func copy(_ part: StoredPart, to hash: ContentHash, at offset: Int64) async throws(MissionError)
-    -> Bool
+  func copy(
+    _ part: StoredPart, to content: StoredContent, at offset: Int64
+  ) async throws(MissionError) -> Bool
 
   /// Writes complete content to the disk, names included.
   func sync(_ hashes: [ContentHash]) async throws(MissionError)

@@ -8,7 +8,7 @@ extension StoreFolders {
   static let buildingPrefix = ".building-"
 
   func build(_ plan: BundlePlan) throws {
-    guard cipher == nil else { return }
+    guard seal == nil else { return }
     let mission = try folder("bundles").making(plan.mission.value)
     let building = Self.buildingPrefix + VersionName.folder(plan.version)
     try mission.removeTree(building)
@@ -30,7 +30,7 @@ extension StoreFolders {
 
   /// Replaces each item's content. The former content stays for as long as possible.
   func repair(_ plan: BundlePlan) throws {
-    guard cipher == nil else { return }
+    guard seal == nil else { return }
     let mission = try folder("bundles").making(plan.mission.value)
     guard let folder = try mission.folder(VersionName.folder(plan.version)) else {
       return try build(plan)
@@ -157,7 +157,7 @@ extension StoreFolders {
   /// Returns how a folder differs from the plan; `nil` if it does not. Does not read a file that is
   /// a hard link to the content.
   func fault(in plan: BundlePlan) throws -> MissionError? {
-    guard cipher == nil else { return nil }
+    guard seal == nil else { return nil }
     guard let mission = try folder("bundles").folder(plan.mission.value),
       let folder = try mission.folder(VersionName.folder(plan.version))
     else { return MissionError(.damaged, "the folder of its version is missing") }
@@ -212,15 +212,7 @@ extension StoreFolders {
       }
       found.objects += try shelf.names().compactMap { ContentHash($0) }
     }
-    for name in try folder("partial").names() {
-      if let hash = ContentHash(name) {
-        found.partials.append(hash)
-      } else if name.ends(with: Self.sealingSuffix),
-        let hash = ContentHash(name.dropLast(Self.sealingSuffix.count))
-      {
-        found.sealing.append(hash)
-      }
-    }
+    found.partials = try folder("partial").names().compactMap { ContentHash($0) }
     let bundles = try folder("bundles")
     for name in try bundles.names() {
       guard let id = MissionID(name), let mission = try bundles.folder(name) else { continue }

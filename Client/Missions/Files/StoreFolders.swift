@@ -12,19 +12,14 @@ import Foundation
 /// - `locks/…`
 struct StoreFolders: Sendable {
   let root: String
-  /// The cipher of content at rest, if there is a key.
-  let cipher: AESGCM?
-  /// The key of partial files, if there is one.
-  private let partialKey: [UInt8]?
+  /// The encryption of content, if there is a key.
+  let seal: ContentSeal?
   let system: any FileCalls
 
   /// Creates the folders.
-  init(
-    root: String, cipher: AESGCM?, partialKey: [UInt8]?, system: any FileCalls
-  ) throws {
+  init(root: String, seal: ContentSeal?, system: any FileCalls) throws {
     self.root = root
-    self.cipher = cipher
-    self.partialKey = partialKey
+    self.seal = seal
     self.system = system
     let folder = try Directory(making: root, system)
     for name in ["objects", "partial", "bundles", "locks"] { _ = try folder.making(name) }
@@ -49,12 +44,19 @@ struct StoreFolders: Sendable {
 
   /// Returns the size of a content's file in bytes.
   func storedSize(_ content: StoredContent) -> Int64 {
-    guard let cipher else { return content.size }
-    return SealedFile(content, cipher: cipher).fileSize
+    seal == nil ? content.size : ContentSeal.fileSize(content.size)
   }
 
-  func partialCipher(of hash: ContentHash) -> PartialCipher? {
-    partialKey.flatMap { PartialCipher(key: $0, content: hash) }
+  /// Returns the format of complete content; `nil` without encryption. Throws if the file has another
+  /// key, or another content.
+  func format(
+    of content: StoredContent, in file: borrowing RandomAccessFile
+  ) throws(FileStoreError) -> SealedFile? {
+    guard let seal else { return nil }
+    guard let label = try seal.label(of: file), label.hash == content.hash else {
+      throw FileStoreError(.damaged, "\(file.path) was altered, or encrypted with another key")
+    }
+    return seal.format(label, size: content.size)
   }
 
   func has(_ content: StoredContent) throws -> Bool {
@@ -69,62 +71,69 @@ struct StoreFolders: Sendable {
   ) throws -> Bool {
     guard try has(content), let shelf = try shelf(of: content.hash) else { return false }
     let file = try shelf.openFile(content.hash.description)
-    if let cipher {
-      return try SealedFile(content, cipher: cipher).hash(of: file, while: goesOn) == content.hash
+    do throws(FileStoreError) {
+      guard let format = try format(of: content, in: file) else {
+        return try file.hash(while: goesOn) == content.hash
+      }
+      return try format.hash(of: file, while: goesOn) == content.hash
+    } catch {
+      if error.kind == .damaged { return false }
+      throw error
     }
-    return try file.hash(while: goesOn) == content.hash
   }
 
   func adopt(_ content: StoredContent) throws {
     let name = content.hash.description
-    guard try folder("partial").entry(name)?.size == content.size else {
+    let partial = try folder("partial")
+    guard try partial.entry(name)?.size == storedSize(content) else {
       throw MissionError(.damaged, "\(root)/partial/\(name) has a wrong size")
     }
-    guard let cipher else { return try adoptPlain(name, content.hash) }
-    do {
-      try seal(content, cipher)
-    } catch {
-      try folder("partial").removeFile(name + Self.sealingSuffix)
-      throw error
+    guard let shelf = try shelf(of: content.hash, making: true) else { return }
+    if let seal {
+      let file = try openPartial(content.hash)
+      guard var label = try seal.label(of: file) else {
+        throw MissionError(.damaged, "\(file.path) was encrypted with another key")
+      }
+      label.hash = content.hash
+      try seal.write(label, to: file)
     }
-    try folder("partial").removeFile(name)
-  }
-
-  private func adoptPlain(_ name: String, _ hash: ContentHash) throws {
-    let partial = try folder("partial")
-    guard let shelf = try shelf(of: hash, making: true) else { return }
     try partial.openFile(name).protect()
     try partial.move(name, to: shelf, as: name)
   }
 
-  private func seal(_ content: StoredContent, _ cipher: AESGCM) throws {
-    let name = content.hash.description
-    let partial = try folder("partial")
-    guard let shelf = try shelf(of: content.hash, making: true) else { return }
-    let sealed = try partial.makeFile(name + Self.sealingSuffix)
-    try SealedFile(content, cipher: cipher).seal(
-      try partial.openFile(name), partialCipher(of: content.hash), into: sealed)
-    try sealed.protect()
-    try partial.move(name + Self.sealingSuffix, to: shelf, as: name)
-  }
-
-  func partialBytes(of hash: ContentHash, limit: Int64) throws -> [UInt8] {
-    let file = try folder("partial").openFile(hash.description)
-    let size = try file.size()
-    guard size <= limit else { throw MissionError(.damaged, "\(file.path) is too large") }
-    return partialCipher(of: hash).applied(to: try file.read(at: 0, count: Int(size)), at: 0)
-  }
-
-  func copy(_ part: StoredPart, to hash: ContentHash, at offset: Int64) throws -> Bool {
-    guard let bytes = try bytes(of: part) else { return false }
+  /// Opens a partial file for writing, and creates an absent one.
+  private func openPartial(_ hash: ContentHash) throws -> RandomAccessFile {
     let partial = try folder("partial")
     let descriptor = system.openat(
       partial.descriptor, hash.description, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
       throw FileStoreError(errno: errno, "\(partial.path)/\(hash) cannot be opened")
     }
-    let file = RandomAccessFile(descriptor: descriptor, path: "\(partial.path)/\(hash)", system)
-    try file.write(partialCipher(of: hash).applied(to: bytes, at: offset), at: offset)
+    return RandomAccessFile(descriptor: descriptor, path: "\(partial.path)/\(hash)", system)
+  }
+
+  func partialBytes(of hash: ContentHash, limit: Int64) throws -> [UInt8] {
+    let file = try folder("partial").openFile(hash.description)
+    let size = try file.size()
+    let count = seal == nil ? size : ContentSeal.contentBytes(inFile: size)
+    guard count <= limit else { throw MissionError(.damaged, "\(file.path) is too large") }
+    guard let seal else { return try file.read(at: 0, count: Int(count)) }
+    guard let label = try seal.label(of: file) else {
+      throw MissionError(.damaged, "\(file.path) was encrypted with another key")
+    }
+    var reader = SealedReader(seal.format(label, size: count))
+    return try reader.read(file, from: 0, count: Int(count))
+  }
+
+  func copy(_ part: StoredPart, to content: StoredContent, at offset: Int64) throws -> Bool {
+    guard let bytes = try bytes(of: part) else { return false }
+    let file = try openPartial(content.hash)
+    if let seal {
+      let format = seal.format(try seal.begin(file), size: content.size)
+      try format.write(bytes, at: offset, to: file)
+    } else {
+      try file.write(bytes, at: offset)
+    }
     return true
   }
 
@@ -141,7 +150,8 @@ struct StoreFolders: Sendable {
   private func read(_ part: StoredPart) throws -> [UInt8]? {
     guard let shelf = try shelf(of: part.content.hash), try has(part.content) else { return nil }
     let source = try shelf.openFile(part.content.hash.description)
-    let reader = try PartReader(content: part.content, cipher: cipher, partSize: 0, parts: [])
+    let format = try format(of: part.content, in: source)
+    let reader = try PartReader(content: part.content, format: format, partSize: 0, parts: [])
     return try reader.unchecked(source, from: part.offset, count: part.length)
   }
 
@@ -152,8 +162,6 @@ struct StoreFolders: Sendable {
   func removePartial(_ hash: ContentHash) throws {
     try folder("partial").removeFile(hash.description)
   }
-
-  static let sealingSuffix = ".sealing"
 
   // MARK: The disk
 
@@ -172,31 +180,5 @@ struct StoreFolders: Sendable {
       try shelf(of: hash)?.sync()
     }
     try folder("objects").sync()
-  }
-}
-
-extension SealedFile {
-  /// Creates the format of complete content.
-  init(_ content: StoredContent, cipher: AESGCM) {
-    self.init(cipher: cipher, binding: .content(content.hash), size: content.size)
-  }
-
-  /// Encrypts the whole of one file into another. `partial` is the encryption of the first file.
-  fileprivate func seal(
-    _ plain: borrowing RandomAccessFile, _ partial: PartialCipher?,
-    into file: borrowing RandomAccessFile
-  ) throws {
-    try begin(file)
-    for part in 0..<partCount {
-      let place = part * Self.partBytes
-      let content = partial.applied(
-        to: try plain.read(at: place, count: length(of: part)), at: place)
-      guard content.count == length(of: part) else {
-        throw MissionError(.damaged, "\(plain.path) was shortened")
-      }
-      try write(
-        content, as: part, isLast: part == partCount - 1, to: file,
-        nonce: SecureRandom.bytes(AESGCM.nonceBytes))
-    }
   }
 }

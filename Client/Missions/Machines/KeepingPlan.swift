@@ -43,12 +43,8 @@ enum KeepingPlan {
     var bundles: [MissionVersion] = []
     /// Folders of unfinished versions.
     var building: [MissionVersion] = []
-    /// Partly sealed content.
-    var sealing: [ContentHash] = []
 
-    var count: Int {
-      objects.count + partials.count + bundles.count + building.count + sealing.count
-    }
+    var count: Int { objects.count + partials.count + bundles.count + building.count }
   }
 
   /// Returns removable files. Unfinished ones may be removed only if no process works on them: the
@@ -58,6 +54,6 @@ enum KeepingPlan {
       objects: found.objects.filter { !needed.objects.contains($0) }.sorted(),
       partials: found.partials.filter { !needed.partials.contains($0) }.sorted(),
       bundles: found.bundles.filter { !needed.bundles.contains($0) }.sorted(),
-      building: found.building.sorted(), sealing: found.sealing.sorted())
+      building: found.building.sorted())
   }
 }

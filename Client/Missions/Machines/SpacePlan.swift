@@ -18,15 +18,12 @@ struct SpacePlan<Owner: Hashable & Sendable, Content: Hashable & Sendable>: Send
   }
 
   /// Reserves the bytes still to write for an owner; throws if they exceed the free space.
-  ///
-  /// - Parameter extra: further bytes, needed temporarily, such as those of a file sealed into
-  ///   another.
   mutating func reserve(
-    _ contents: [Content: Int64], for id: Owner, free: Int64, extra: Int64 = 0
+    _ contents: [Content: Int64], for id: Owner, free: Int64
   ) throws(SpaceShortage) {
     let before = missing[id]
     missing[id] = contents
-    let (sum, isHuge) = reserved.addingReportingOverflow(margin + extra)
+    let (sum, isHuge) = reserved.addingReportingOverflow(margin)
     if isHuge || sum > free {
       missing[id] = before
       throw SpaceShortage(needed: isHuge ? .max : sum, free: free)

@@ -118,7 +118,8 @@ extension MissionManager {
     var isChanged = false
     for (index, chunk) in item.chunks.enumerated() where !map[index] {
       guard let part = try await store.part(chunk) else { continue }
-      if try await files.copy(part, to: item.hash, at: Int64(index) * chunkSize) {
+      let target = StoredContent(hash: item.hash, size: item.size)
+      if try await files.copy(part, to: target, at: Int64(index) * chunkSize) {
         map[index] = true
         isChanged = true
       }
@@ -135,7 +136,7 @@ extension MissionManager {
   ) async throws(MissionError) {
     var job = job
     let (store, files) = (store, files)
-    job.cipher = files.partialCipher(of: hash)
+    job.seal = files.seal
     job.record = { map in try await store.setChunkMap(map, of: hash) }
     job.reuse = { chunk in
       guard let part = try? await store.part(chunk), part.content.hash != hash,

@@ -203,12 +203,9 @@ extension MissionManager {
       let left = max(0, item.size - Int64(map.present) * manifest.chunkSize)
       missing[item.hash] = min(missing[item.hash] ?? left, left)
     }
-    // Content is sealed into a second file; it replaces the first.
-    let largest = manifest.items.map(\.size).sorted(by: >).prefix(options.itemsAtOnce)
-    let extra = files.isSealed ? largest.reduce(0, +) : 0
     let free = try await files.freeBytes()
     do throws(SpaceShortage) {
-      try space.reserve(missing, for: manifest.id, free: free, extra: extra)
+      try space.reserve(missing, for: manifest.id, free: free)
     } catch {
       throw MissionError(.diskFull, error.message)
     }

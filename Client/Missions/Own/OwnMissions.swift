@@ -111,7 +111,7 @@ public actor OwnMissions {
     rules.limits = JobLimits(
       atOnce: isHuge ? .max : all, groupsAtOnce: missions, atOnceInGroup: items)
     rules.group = { Draft.number(of: $0) }
-    rules.cipher = { cipher(of: $0, files) }
+    rules.seal = files.seal
     rules.partSize = MissionManifest.chunkSizeDefault
     rules.spaceMargin = options.spaceMargin
     rules.freeBytes = { () async throws(DownloadError) in
@@ -141,11 +141,6 @@ public actor OwnMissions {
     do { return try Ed25519.SecretKey(bytes) } catch {
       throw MissionError(.database, "the signing key of composed missions cannot be read")
     }
-  }
-
-  /// Returns the encryption of a fetched item, whose hash is not known yet.
-  private static func cipher(of id: DownloadID, _ files: any MissionFiles) -> PartialCipher? {
-    ContentHash(SHA256.digest(of: "staged \(id)")).flatMap { files.partialCipher(of: $0) }
   }
 
   private init(
@@ -228,7 +223,7 @@ public actor OwnMissions {
   func stagedFile(_ draft: Draft, _ place: Int) -> StagedFile {
     StagedFile(
       path: "\(stagedFolder(draft.number))/\(place)",
-      cipher: Self.cipher(of: draft.downloadID(place), files), system: system)
+      seal: files.seal, system: system)
   }
 
   private func restore() async throws(MissionError) {

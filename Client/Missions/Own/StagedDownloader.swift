@@ -32,7 +32,7 @@ final class StagedDownloader: Downloader {
     guard let hash = job.hash, let size = job.size, let source = sources.withLock({ $0[hash] })
     else { throw DownloadError(.server(404), "the item's source is not known any more") }
     do {
-      let target = StagedFile(path: job.partialPath, cipher: job.cipher, system: system)
+      let target = StagedFile(path: job.partialPath, seal: job.seal, system: system)
       let isThere = try await executor.run {
         try Self.place(source, in: target, ContentFacts(size: size, hash: hash))
       }
@@ -74,7 +74,7 @@ final class StagedDownloader: Downloader {
       return true
     case .file(let file, _):
       if file.size == facts.size {
-        try file.move(to: target)
+        try file.move(to: target.path)
         return true
       }
       guard target.size == facts.size else { return false }

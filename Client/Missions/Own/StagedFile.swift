@@ -1,16 +1,19 @@
 import FerryFiles
 import Foundation
 
-/// A fetched file, perhaps encrypted. All calls block.
+/// A fetched file, perhaps encrypted (``ContentSeal``). All calls block.
 struct StagedFile: Sendable {
   let path: String
-  let cipher: PartialCipher?
+  let seal: ContentSeal?
   let system: any FileCalls
 
   private static let blockBytes = 1 << 20
 
-  /// The size in bytes; `nil` if there is no file.
-  var size: Int64? { NamedFile.size(of: path) }
+  /// The size of the content in bytes; `nil` if there is no file.
+  var size: Int64? {
+    let bytes = NamedFile.size(of: path)
+    return seal == nil ? bytes : bytes.map { ContentSeal.contentBytes(inFile: $0) }
+  }
 
   /// Reads the whole content. Returns the facts about it; `nil` if there is no file.
   ///
@@ -33,44 +36,47 @@ struct StagedFile: Sendable {
   /// Replaces the content.
   func write(_ bytes: [UInt8]) throws(FileStoreError) {
     let file = try open(O_RDWR | O_CREAT | O_TRUNC)
-    try file.write(cipher.applied(to: bytes, at: 0), at: 0)
+    guard let seal else { return try file.write(bytes, at: 0) }
+    let format = seal.format(try seal.begin(file), size: Int64(bytes.count))
+    try format.write(bytes, at: 0, to: file)
   }
 
-  /// Moves the content to another file; it may be encrypted in another way.
-  func move(to other: StagedFile) throws(FileStoreError) {
-    if cipher == nil, other.cipher == nil {
-      guard rename(path, other.path) == 0 else {
-        throw FileStoreError(errno: errno, "\(path) cannot be moved")
-      }
-      return
+  /// Gives the file another path.
+  func move(to path: String) throws(FileStoreError) {
+    guard rename(self.path, path) == 0 else {
+      throw FileStoreError(errno: errno, "\(self.path) cannot be moved")
     }
-    guard var blocks = try blocks() else { return }
-    let file = try other.open(O_RDWR | O_CREAT | O_TRUNC)
-    var offset: Int64 = 0
-    while let block = try blocks.next() {
-      try file.write(other.cipher.applied(to: block, at: offset), at: offset)
-      offset += Int64(block.count)
-    }
-    try NamedFile.remove(path)
   }
 
   /// The content from the start, block by block.
   private struct Blocks: ~Copyable {
     let file: RandomAccessFile
-    let cipher: PartialCipher?
+    let size: Int64
+    var reader: SealedReader?
     var offset: Int64 = 0
 
     mutating func next() throws(FileStoreError) -> [UInt8]? {
-      let block = try file.read(at: offset, count: StagedFile.blockBytes)
-      if block.isEmpty { return nil }
-      defer { offset += Int64(block.count) }
-      return cipher.applied(to: block, at: offset)
+      let count = Int(min(Int64(StagedFile.blockBytes), size - offset))
+      guard count > 0 else { return nil }
+      let block: [UInt8]
+      if reader == nil {
+        block = try file.read(at: offset, count: count)
+      } else {
+        block = try reader?.read(file, from: offset, count: count) ?? []
+      }
+      offset += Int64(block.count)
+      return block.isEmpty ? nil : block
     }
   }
 
   private func blocks() throws(FileStoreError) -> Blocks? {
-    guard size != nil else { return nil }
-    return Blocks(file: try open(O_RDONLY), cipher: cipher)
+    guard let size else { return nil }
+    let file = try open(O_RDONLY)
+    guard let seal else { return Blocks(file: file, size: size) }
+    guard let label = try seal.label(of: file) else {
+      throw FileStoreError(.damaged, "\(path) was encrypted with another key")
+    }
+    return Blocks(file: file, size: size, reader: SealedReader(seal.format(label, size: size)))
   }
 
   private func open(_ flags: Int32) throws(FileStoreError) -> RandomAccessFile {

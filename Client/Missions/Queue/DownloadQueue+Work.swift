@@ -63,7 +63,7 @@ extension DownloadQueue {
       partialPath: download.partialPath, map: try await store.map(of: id),
       record: { [store] map in try await store.set(map, download.status.progress, of: id) })
     job.sizeMax = download.sizeMax
-    job.cipher = rules.cipher(id)
+    job.seal = rules.seal
     job.partSize = rules.partSize
     job.reserve = { [self] (bytes) async throws(DownloadError) in
       try await reserve(bytes, for: download)

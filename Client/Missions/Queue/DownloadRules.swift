@@ -4,8 +4,8 @@ struct DownloadRules: Sendable {
   var limits: JobLimits?
   /// Returns the group of a download, for the limits of groups.
   var group: @Sendable (DownloadID) -> Int64? = { _ in nil }
-  /// Returns the encryption of a download's file; `nil` for none.
-  var cipher: @Sendable (DownloadID) -> PartialCipher? = { _ in nil }
+  /// The encryption of the files; `nil` for none.
+  var seal: ContentSeal?
   /// Bytes of the parts to hash while files are written; `nil` for none.
   var partSize: Int64?
   /// Returns the free bytes on the disk; `nil` for downloads that use all of it.

@@ -25,7 +25,7 @@ final class MemoryFiles: MissionFiles {
   func accepts(sealProof: [UInt8]) -> Bool { sealProof == [0] }
 
   func partialPath(of hash: ContentHash) -> String { "\(folder)/\(hash)" }
-  func partialCipher(of hash: ContentHash) -> PartialCipher? { nil }
+  let seal: ContentSeal? = nil
   func plainPath(of hash: ContentHash) -> String? { nil }
   func bundlePath(of mission: MissionID, version: Int64) -> String { "\(mission)/\(version)" }
   func freeBytes() async throws(MissionError) -> Int64 { 1 << 40 }
@@ -54,7 +54,7 @@ final class MemoryFiles: MissionFiles {
   }
 
   func copy(
-    _ part: StoredPart, to hash: ContentHash, at offset: Int64
+    _ part: StoredPart, to content: StoredContent, at offset: Int64
   ) async throws(MissionError) -> Bool { false }
 
   func sync(_ hashes: [ContentHash]) async throws(MissionError) {}
