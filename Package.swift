@@ -230,7 +230,7 @@ let package = Package(
 
     // Sources/Proving: the workload and the oracles, and the two instruments that use them.
     library("FerryConformance", "Sources/Proving/Conformance").needs(
-      "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres"),
+      "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres", "FerryPlatform"),
     library("FerrySimulatedDisk", "Sources/Proving/SimulatedDisk").needs("CFerrySQLite"),
     library("FerrySimulation", "Sources/Proving/Simulation", resources: reportPage).needs(
       "FerryConformance", "FerrySimulatedDisk", "FerryPersistence", "FerrySyncClient",

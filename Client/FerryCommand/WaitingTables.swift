@@ -64,6 +64,12 @@ struct WaitingTables: Equatable {
     lines += BoundedList.lines(clashes) { clash in
       let table = Self.list([clash.table])
       let name = clash.column.map { "column \(Self.list([$0])) of \(table)" } ?? "table \(table)"
+      if let column = clash.column, column == clash.local {
+        return
+          "  next: the space's \(name) is another one than \(Self.list([clash.local])) here, which has "
+          + "another name in the space: give the one here a new name, "
+          + "`ferry rename TABLE NEW --column OLD`, and add \(Self.list([column]))"
+      }
       return "  next: SQLite takes \(name) of the space for \(Self.list([clash.local])), which the "
         + "space has as well: let all devices use one spelling"
         + (clash.column == nil

@@ -1,4 +1,5 @@
 import CFerrySQLite
+import FerryPlatform
 
 /// The arguments of a call to a function from SQL, valid during the call.
 package struct SQLiteArguments {
@@ -55,8 +56,11 @@ package struct SQLiteAnswer {
 
   package func setNull() { sqlite3_result_null(context) }
 
-  /// Fails the statement with the call of the function.
-  package func fail(_ message: String) { sqlite3_result_error(context, message, -1) }
+  /// Fails the statement with the call of the function. SQLite's messages end at U+0000, so it is
+  /// written as an escape.
+  package func fail(_ message: String) {
+    sqlite3_result_error(context, message.replacing(bytes: "\0", with: "\\u{0}"), -1)
+  }
 
   /// Fails it as another statement, which the function ran, has failed.
   package func fail(_ error: SQLiteError) {

@@ -123,7 +123,8 @@ struct BatchTests {
     #expect(
       try await pair.one.ferry("quarantine", "list").output.contains("set where done = 0"))
     let retried = try await pair.one.ferry("quarantine", "retry", "1")
-    #expect(retried.output.contains("the next sync sends it: table tasks, batch set where done = 0"))
+    #expect(
+      retried.output.contains("the next sync sends it: table tasks, batch set where done = 0"))
     try await pair.one.exchange(exits: 4)
     #expect(try await pair.one.rows(Self.all) == expected)
     let none = try await pair.one.ferry("retry")

@@ -41,6 +41,37 @@ struct UniqueQuestionTests {
     #expect(try await pair.one.count("plain") == 1)
   }
 
+  @Test(
+    "users with integer keys are asked, and the answer releases the rows that refer to the record")
+  func mapped() async throws {
+    let pair = try await Pair.make(
+      schema: """
+        CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+        CREATE TABLE item(id INTEGER PRIMARY KEY, tag INTEGER REFERENCES tag(id), note TEXT)
+        """, tracking: ["tag", "item"])
+    for (device, note) in [(pair.one, "one"), (pair.two, "two")] {
+      try await device.write(
+        "INSERT INTO tag(name) VALUES ('red'); INSERT INTO item(tag, note) VALUES (1, '\(note)')")
+    }
+    _ = try await pair.one.exchange()
+    try await pair.two.exchange(exits: 4)
+    try await pair.one.exchange(exits: 4)
+    let question = try await open(pair.one)
+    #expect(question.key.table == "tag" && question.holder != nil)
+    #expect(question.conflict.column == "name" && question.conflict.lost == "red")
+    #expect(try await open(pair.two).holder == question.key.record)
+    try await pair.one.ferry("resolve", "\(question.number)", "--set", "name=crimson")
+    for device in [pair.one, pair.two, pair.one] { try await device.exchange() }
+    for device in [pair.one, pair.two] {
+      #expect(
+        try await device.rows(
+          "SELECT note, name FROM item JOIN tag ON tag.id = item.tag ORDER BY note")
+          == [["one", "red"], ["two", "crimson"]])
+      #expect(try await device.status().questions == 0)
+      #expect(try await device.status().deferred == 0)
+    }
+  }
+
   @Test("another value for the waiting record gives all devices both records")
   func set() async throws {
     let pair = try await pair()

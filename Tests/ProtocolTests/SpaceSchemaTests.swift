@@ -118,7 +118,7 @@ struct SpaceSchemaTests {
     let document = """
       {"tables":{"t":{"columns":{"n":\(rule)},"definition":{"key":"id","columns":[{"name":"n","type":"\(type)"}]}}}}
       """
-    #expect((try? Self.read(document)) != nil == isRight)
+    #expect(((try? Self.read(document)) != nil) == isRight)
   }
 
   @Test("the places of a key's columns give the order of all columns")

@@ -29,6 +29,26 @@ struct BatchTests {
     try replica.rows("SELECT id FROM tasks WHERE done = 1 ORDER BY id")
   }
 
+  @Test("a batch that a foreign key rejects names the tables")
+  func foreignKeys() throws {
+    let replica = try withThree()
+    try replica.run(
+      """
+      CREATE TABLE notes(id TEXT PRIMARY KEY, task TEXT REFERENCES tasks(id));
+      INSERT INTO notes VALUES ('n', 'b')
+      """)
+    try replica.file.track(["notes"])
+    let deleted = #expect(throws: ReplicaError.self) {
+      try replica.file.write { try $0.batchDelete("tasks", where: "done = 0") }
+    }
+    #expect(try #require(deleted).description.contains("rows of notes refer to a row of tasks"))
+    #expect(try replica.rows("SELECT count(*) FROM tasks") == [[3]])
+    let moved = #expect(throws: ReplicaError.self) {
+      try replica.file.write { try $0.batch("notes", where: "id = 'n'", set: ["task": "none"]) }
+    }
+    #expect(try #require(moved).description.contains("in notes, task refers to tasks"))
+  }
+
   // MARK: Recording
 
   @Test("a batch is one pending operation, and its effect is visible at once")

@@ -177,6 +177,18 @@ struct KeyCaptureTests {
     #expect(try replica.file.tracked.names().isEmpty)
   }
 
+  @Test("a message with U+0000 in a value is whole")
+  func zeroByte() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE t(id BIGINT PRIMARY KEY)")
+    try replica.file.track(["t"])
+    let error = #expect(throws: DatabaseError.self) {
+      try replica.run("INSERT INTO t VALUES ('a' || char(0) || 'b')")
+    }
+    let message = try #require(error).message
+    #expect(message.contains("'a\\u{0}b' is no key of the table t"), "\(message)")
+  }
+
   @Test(
     "the proposed identity fits the key",
     arguments: [

@@ -108,6 +108,20 @@ struct SpellingTests {
     #expect(try replica.file.nameClashes().isEmpty)
   }
 
+  @Test("a column of the space with the name of a renamed one here waits with the reason")
+  func renamed() throws {
+    let replica = try ReplicaFixture()
+    try replica.run("CREATE TABLE t(id TEXT PRIMARY KEY, body)")
+    try replica.file.track(["t"])
+    try replica.file.write { try $0.renameColumn("body", of: "t", to: "text") }
+    try replica.apply([maker.change(1, "t", "a", [Column("body", 1), Column("text", 2)])])
+    #expect(try replica.rows("SELECT text FROM t") == [[1]])
+    #expect(
+      try replica.file.nameClashes() == [NameClash(table: "t", column: "text", local: "text")])
+    let waiting = try replica.file.waitingChanges(limit: 9)
+    #expect(waiting.map(\.reason).contains { $0.contains("is the column body of the space") })
+  }
+
   @Test("if the space knows both spellings, the other one waits and is named")
   func clash() throws {
     let replica = try ReplicaFixture()

@@ -135,24 +135,32 @@ struct UserTriggerTests {
   ]
 
   @Test(
-    "tables with triggers have the rows that plain SQLite has, and all of them are recorded",
+    "tables with triggers have the rows that plain SQLite has, here and on a device that pulls them",
     arguments: shapes)
   func shape(_ shape: Shape) throws {
     let plain = try SQLiteConnection(path: ":memory:")
     try plain.execute("PRAGMA foreign_keys=ON")
     try plain.execute(shape.schema)
-    let replica = try ReplicaFixture()
-    try replica.run(shape.schema)
-    try replica.file.track(shape.tables)
+    let (replica, other) = (try ReplicaFixture(), try ReplicaFixture())
+    for device in [replica, other] {
+      try device.run(shape.schema)
+      try device.file.track(shape.tables)
+    }
+    var count = 0
     for sql in shape.writes {
       try plain.execute(sql)
       try replica.run(sql)
+      let operations = try replica.pending
+      if operations.count == count { continue }
+      try other.apply(Self.changes(of: operations.dropFirst(count), after: count))
+      count = operations.count
     }
     var recorded = try replayed(replica)
     for table in shape.tables {
       let rows = "SELECT * FROM \(table) ORDER BY id"
       let expected = try plain.rows(rows) { row in (0..<row.columnCount).map { row.value($0) } }
       #expect(try replica.rows(rows) == expected)
+      #expect(try other.rows(rows) == expected)
       for row in expected {
         guard case .text(let id) = row[0] else { continue }
         let values = recorded.removeValue(forKey: RecordKey(table: table, record: Name(id)))
@@ -160,6 +168,35 @@ struct UserTriggerTests {
       }
     }
     #expect(recorded.isEmpty)
+    #expect(try other.pending == [])
+  }
+
+  /// Returns the pull list of a transaction's operations, with each record at the newest one.
+  private static func changes(
+    of operations: ArraySlice<SyncOperation>, after count: Int
+  ) -> [Change] {
+    var newest: [RecordKey: (place: Int, isInserted: Bool, columns: [Name: Value]?)] = [:]
+    for (place, operation) in operations.enumerated() {
+      let before = newest[operation.key]
+      guard operation.kind != .delete else {
+        newest[operation.key] = (place, false, nil)
+        continue
+      }
+      let columns = operation.columns.map { ($0.name, $0.value) }
+      newest[operation.key] = (
+        place, before?.isInserted ?? false || operation.kind == .insert,
+        (before?.columns ?? [:]).merging(columns) { $1 }
+      )
+    }
+    return newest.sorted { $0.value.place < $1.value.place }.map { key, state in
+      let sequence = SequenceNumber(count + state.place + 1)
+      guard let columns = state.columns else {
+        return PageMaker().deletion(sequence, key.table, key.record)
+      }
+      return PageMaker().change(
+        sequence, key.table, key.record, columns.map { Column($0, $1) },
+        inserts: state.isInserted, at: 1_700_000_000_000 + sequence)
+    }
   }
 
   /// Returns the rows of another device after the recorded operations.

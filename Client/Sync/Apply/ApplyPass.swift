@@ -269,7 +269,7 @@ extension ApplyPass {
       of: change.state, pending: pending, device: device, rules: plan.rules)
     // Only a write reads a row's values from the row.
     if arrival.isAside && !effect.isWrite { try aside?.restore(key) }
-    file.capture.beginApplying(key, isDeleting: effect == .delete)
+    file.capture.beginApplying(key, effect == .delete ? .delete : .values)
     if !held.isEmpty { held.remove(key) }
     var row = Fate.Row(
       isRetry: arrival.isRetry, isEndOfList: isEndOfList, isAside: arrival.isAside,
@@ -304,8 +304,8 @@ extension ApplyPass {
     try file.storeFormerRow(change, plan.table, hasOwnWrites: hasOwnWrites)
     // Dependent rows return together with the record.
     let former = isEndOfList ? try file.referringRow(key) : nil
-    let isAlone = try !takingAlong(change) {
-      try plan.deleteChildren(key.record)
+    let isAlone = try !takingAlong(change) { [file] in
+      try file.capture.takingAlong { try plan.deleteChildren(key.record) }
       try plan.delete(key.record)
     }
     if !isAlone, let former, let stamp = change.state.deleted?.stamp {

@@ -46,7 +46,7 @@ struct Orphans {
 
   /// Deletes a record with a deleted parent, here and, by an operation, on the server.
   func delete(_ change: Change, _ plan: ApplyPlan) throws {
-    file.capture.beginApplying(change.key, isDeleting: true)
+    file.capture.beginApplying(change.key, .orphan)
     try plan.delete(change.key.record)
     let columns = change.state.columns.map { Column($0.name, $0.value) }
     var json = JSONWriter()

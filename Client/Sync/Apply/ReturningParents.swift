@@ -112,7 +112,7 @@ struct ReturningParents {
   private func recordingNothing(of key: RecordKey, _ body: () throws -> Void) throws {
     let before = capture.mode
     capture.mode = .applying
-    capture.beginApplying(key, isDeleting: false)
+    capture.beginApplying(key, .values)
     defer { capture.mode = before }
     try body()
   }

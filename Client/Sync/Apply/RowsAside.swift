@@ -65,7 +65,7 @@ final class RowsAside {
     guard copied > 0 else { return .absent }
     let remove = try connection.foreignKeyStatement(
       "DELETE FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))")
-    capture.beginApplying(key, isDeleting: false)
+    capture.beginApplying(key, .values)
     capture.isTakingAside = true
     defer { capture.isTakingAside = false }
     do {

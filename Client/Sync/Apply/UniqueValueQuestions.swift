@@ -60,7 +60,8 @@ struct UniqueValueQuestions {
         "t.\(quoted(part.column.local)) = \(part.column.sought("?\(index + 2)")) "
           + "COLLATE \(quoted(part.collation))"
       }
-      let isOther = "NOT (\(table.has(record: "?1", in: "t")))"
+      // A waiting record with a mapped key has no number, so the comparison is NULL.
+      let isOther = "(\(table.has(record: "?1", in: "t"))) IS NOT TRUE"
       let holder = try connection.first(
         "SELECT \(table.record(of: "t")) FROM \(quoted(table.local)) AS t "
           + "WHERE \((conditions + [isOther]).joined(separator: " AND "))",
@@ -88,7 +89,7 @@ struct UniqueValueQuestions {
     let states =
       change.state.columns.filter { plan.known.contains($0.name) && !names.contains($0.name) }
       + plan.unstamped(columns)
-    file.capture.beginApplying(key, isDeleting: false)
+    file.capture.beginApplying(key, .values)
     file.capture.mode = .applying
     defer { file.capture.mode = .recording }
     try plan.upsert(key.record, states, isWhole: change.state.inserted != nil, kept: [])

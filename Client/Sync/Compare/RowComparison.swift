@@ -47,8 +47,8 @@ enum ColumnAffinity: Sendable, Equatable {
   /// numbers are infinite with these digits.
   private static func isAbout(_ real: Double, _ text: String) -> Bool {
     guard let shown = number(text) else { return false }
-    if shown.isInfinite {
-      return shown.sign == real.sign && abs(real) >= 1.797_693_134_862_31e308
+    if shown.isInfinite || real.isInfinite {
+      return shown.isInfinite && shown.sign == real.sign && abs(real) >= 1.797_693_134_862_31e308
     }
     return abs(shown - real) <= abs(real) * 1e-14
   }

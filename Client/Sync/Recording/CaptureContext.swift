@@ -32,8 +32,8 @@ final class CaptureContext {
   enum Mode: Equatable {
     /// The user's own data: all of it is recorded.
     case recording
-    /// A remote change to one record. Only rows deleted along with it by the schema (foreign keys
-    /// with ON DELETE CASCADE) are recorded: other devices do not know of these deletes.
+    /// A remote change to one record. Only writes of the origin ``AppliedChange/Origin/device`` are
+    /// recorded: rows changed along with it by foreign keys, and their triggers' writes.
     case applying
     /// Rows lost by a server, recorded as older than all real writes to them.
     case rescuing
@@ -45,18 +45,14 @@ final class CaptureContext {
   var mode: Mode = .recording
   /// True if nothing is recorded, since a step of a migration runs.
   var isSuspended = false
-  /// True if the remote change being applied is a delete.
-  private(set) var isDeleting = false
-  /// The record of the current remote change.
-  private(set) var appliedRecord = RecordKey(table: "", record: "")
+  /// The current remote change.
+  var applied = AppliedChange(key: RecordKey(table: "", record: ""), effect: .values)
   /// True if the record's row is temporarily out of the table.
   var isTakingAside = false
   /// How far the device has seen rows that go with the record; `nil` outside of a pull list.
   var seen: SeenRows?
   /// The integers that the records of the pull list contain; none outside of a pull list.
   var wished = WishedNumbersSource()
-  /// True if the record has the new values; triggers make all later writes.
-  var isApplied = false
   /// True if the current write is a batch's own.
   var isBatched = false
   /// How long ago the present write was made elsewhere, in milliseconds; 0 for one of now.
@@ -68,8 +64,12 @@ final class CaptureContext {
   var admission: (() throws -> Void)?
   /// The file's transaction under way, shared by all spaces.
   var fileTransaction = FileTransaction()
-  /// True if another space of the file applies a change other than a delete.
-  var isOtherApplying: () -> Bool = { false }
+  /// Another space of the file that applies a change.
+  var otherApplying: () -> CaptureContext? = { nil }
+  /// Returns true if a record of this space has a row.
+  var hasRow: (RecordKey) throws -> Bool = { _ in true }
+  /// Returns true if a record's row refers to a removed row of an untracked table.
+  var hasLostParent: (RecordKey) throws -> Bool = { _ in false }
   private(set) var clock = HybridClock()
   private var group: Group?
   private var row: CapturedRow
@@ -85,14 +85,34 @@ final class CaptureContext {
   }
 
   /// Begins a remote change to one record.
-  func beginApplying(_ key: RecordKey, isDeleting: Bool) {
-    appliedRecord = key
-    self.isDeleting = isDeleting
-    isApplied = false
+  func beginApplying(_ key: RecordKey, _ effect: AppliedChange.Effect) {
+    applied = AppliedChange(key: key, effect: effect)
+  }
+
+  /// Returns the origin of a write to a table of `space` while this space applies a change.
+  ///
+  /// - Parameter isRecord: true if the write concerns the record being applied.
+  func origin(
+    of write: OperationKind, isRecord: Bool, in space: CaptureContext, _ key: () -> RecordKey
+  ) throws -> AppliedChange.Origin {
+    // The questions may run SQL functions that read the change.
+    var change = applied
+    defer { applied = change }
+    return try change.origin(
+      of: write, isRecord: isRecord, hasRow: { try hasRow(applied.key) },
+      hasLostParent: { try space.hasLostParent(key()) })
+  }
+
+  /// Deletes rows that go with the record being deleted, before `body` returns. The device records
+  /// them.
+  func takingAlong(_ body: () throws -> Void) rethrows {
+    applied.isTakingAlong = true
+    defer { applied.isTakingAlong = false }
+    try body()
   }
 
   /// True while a remote change other than a delete is applied.
-  var isApplyingValues: Bool { mode == .applying && !isDeleting }
+  var isApplyingValues: Bool { mode == .applying && applied.effect == .values }
 
   /// Moves the clock past `time`, so later operations are newer.
   func observe(_ time: HybridTimestamp) { clock.observe(time) }

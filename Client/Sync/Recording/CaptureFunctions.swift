@@ -32,8 +32,15 @@ extension CaptureContext {
         [unowned self] in record(kind, $0, $1, recorder)
       }
     }
-    try connection.addFunction("ferry_nested", argumentCount: 2, callers: callers) {
-      [unowned self] in $1.set(isNested($0) ? 1 : 0)
+    try connection.addFunction("ferry_nested", argumentCount: 3, callers: callers) {
+      [unowned self] arguments, answer in
+      do {
+        answer.set(try isRepeated(arguments) ? 1 : 0)
+      } catch let error as SQLiteError {
+        answer.fail(error)
+      } catch {
+        answer.fail("ferry: \(error)")
+      }
     }
     try connection.addFunction("ferry_records", argumentCount: 0, callers: callers) {
       [unowned self] in $1.set(isSuspended || isApplyingValues ? 0 : 1)
@@ -103,10 +110,7 @@ extension CaptureContext {
   private func collect(
     _ arguments: SQLiteArguments, _ kind: OperationKind, _ recorder: OperationRecorder
   ) -> Result<Bool, CaptureRefusal> {
-    if mode == .applying && !isCascade(arguments) {
-      isApplied = isApplied || isAppliedRecord(arguments, table: 1)
-      return .success(false)
-    }
+    if mode == .applying && isOfChange(kind, arguments) { return .success(false) }
     // Read before the key is used as a text.
     let keyType = arguments.type(2)
     let isOfBatch = mode == .batching && isOfBatch(arguments)
@@ -161,34 +165,49 @@ extension CaptureContext {
     return nil
   }
 
-  /// Returns true if a row is deleted along with the record of a remote delete.
-  private func isCascade(_ arguments: SQLiteArguments) -> Bool {
-    isDeleting && !isAppliedRecord(arguments, table: 1)
+  /// Returns true if a write is the remote change being applied. Writes that repeat the author's
+  /// are ignored before, by ``isRepeated(_:)``.
+  private func isOfChange(_ kind: OperationKind, _ arguments: SQLiteArguments) -> Bool {
+    let isRecord = isAppliedRecord(arguments, table: 1)
+    if applied.effect == .values {
+      applied.isApplied = applied.isApplied || isRecord
+      return true
+    }
+    guard isRecord && kind == .delete else { return false }
+    applied.isApplied = true
+    return true
   }
 
   /// Returns true if a write is a batch's own: the first write to the record. The first part of a
   /// wide row decides.
   private func isOfBatch(_ arguments: SQLiteArguments) -> Bool {
     if arguments.int64(0) & CapturedPart.first != 0 {
-      isBatched = !isApplied && isAppliedRecord(arguments, table: 1)
-      isApplied = isApplied || isBatched
+      isBatched = !applied.isApplied && isAppliedRecord(arguments, table: 1)
+      applied.isApplied = applied.isApplied || isBatched
     }
     return isBatched
   }
 
-  /// Returns true if a user's trigger makes a write while a remote change is applied. Deletes by
-  /// foreign keys along with a remote delete do not count.
-  private func isNested(_ arguments: SQLiteArguments) -> Bool {
-    // The origin has recorded its triggers' writes to this space's tables.
-    guard mode == .applying else { return isOtherApplying() }
-    guard !isDeleting else { return false }
-    return isApplied || !isAppliedRecord(arguments, table: 0)
+  /// Returns true if a user's trigger makes a write while a remote change is applied here or in
+  /// another space, and the author of the change has made the same write.
+  ///
+  /// The arguments are table, key and kind of the write.
+  private func isRepeated(_ arguments: SQLiteArguments) throws -> Bool {
+    guard let other = mode == .applying ? self : otherApplying() else { return false }
+    func text(_ index: Int) -> String {
+      String(decoding: arguments.textBytes(index), as: UTF8.self)
+    }
+    guard let write = OperationKind(rawValue: text(2)) else { return true }
+    let isRecord = mode == .applying && isAppliedRecord(arguments, table: 0)
+    return try other.origin(of: write, isRecord: isRecord, in: self) {
+      RecordKey(table: Name(text(0)), record: Name(text(1)))
+    } == .author
   }
 
   /// Returns true if the arguments, table and key from `table` on, name the record being applied.
   private func isAppliedRecord(_ arguments: SQLiteArguments, table: Int) -> Bool {
-    appliedRecord.table.isEqual(to: UnsafeRawBufferPointer(arguments.textBytes(table)))
-      && appliedRecord.record.isEqual(to: UnsafeRawBufferPointer(arguments.textBytes(table + 1)))
+    applied.key.table.isEqual(to: UnsafeRawBufferPointer(arguments.textBytes(table)))
+      && applied.key.record.isEqual(to: UnsafeRawBufferPointer(arguments.textBytes(table + 1)))
   }
 
   private func isSame(_ arguments: SQLiteArguments, _ old: Int, _ new: Int) -> Bool {

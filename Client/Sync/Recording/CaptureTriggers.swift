@@ -11,7 +11,7 @@ import FerrySQLite
 /// to the table compiles them.
 enum CaptureTriggers {
   /// The version of the triggers' text; raised when it changes.
-  static let version = 8
+  static let version = 9
   /// SQLite allows 127 arguments for a function; a row with more columns is captured in parts.
   private static let argumentsMax = 120
 
@@ -94,7 +94,7 @@ enum CaptureTriggers {
     Name(space.name("ferry_\(kind)_\(table)"))
   }
 
-  /// Returns the triggers that reject writes of the user's triggers while a remote change is
+  /// Returns the triggers that ignore writes of the user's triggers while a remote change is
   /// applied.
   ///
   /// The origin of the change has recorded such writes to tracked tables, and they arrive by
@@ -105,14 +105,14 @@ enum CaptureTriggers {
       """
       CREATE TRIGGER \(quoted(triggerName("nested_\(kind)", table.name, space)))
       BEFORE \(kind.uppercasedASCII) ON \(quoted(table.local))
-      WHEN \(ownRow(table, side, nested(table, side)))
+      WHEN \(ownRow(table, side, nested(kind, table, side)))
       BEGIN SELECT RAISE(IGNORE); END
       """
     }
   }
 
-  private static func nested(_ table: TableSchema, _ side: String) -> String {
-    "ferry_nested(\(quoted(literal: table.name.text)), \(table.record(of: side)))"
+  private static func nested(_ kind: String, _ table: TableSchema, _ side: String) -> String {
+    "ferry_nested(\(quoted(literal: table.name.text)), \(table.record(of: side)), '\(kind)')"
   }
 
   /// Returns the statement to record one existing row of a table as an insert; the key is the

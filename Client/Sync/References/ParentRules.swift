@@ -11,6 +11,8 @@ struct ParentRules {
   private let links: [ParentLink]
   /// The foreign keys of all other tables. They keep no row, but SQLite acts on them.
   private let others: [ParentLink]
+  /// The foreign keys of all tables.
+  var all: [ParentLink] { links + others }
 
   /// - Parameters:
   ///   - links: the foreign keys of all tracked tables.
@@ -48,7 +50,8 @@ struct ParentRules {
     var parts = zip(link.from, link.to).map { "\(parent).\(quoted($1)) = \(child).\(quoted($0))" }
     if link.child.local.folded == link.parent.folded, !link.child.keys.isEmpty {
       let isSame = link.child.keyList.map { "\(child).\($0) = \(parent).\($0)" }
-      parts.append("NOT (\(isSame.joined(separator: " AND ")))")
+      // SQLite permits NULL in a text key.
+      parts.append("(\(isSame.joined(separator: " AND "))) IS NOT TRUE")
     }
     return parts.joined(separator: " AND ")
   }

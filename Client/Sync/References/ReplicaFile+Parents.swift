@@ -71,7 +71,7 @@ extension ReplicaFile {
   }
 
   /// Returns the foreign keys of a table, each with the rule declared by the schema.
-  private func numberedLinks(of table: TableSchema) throws -> [(id: Int64, link: ParentLink)] {
+  func numberedLinks(of table: TableSchema) throws -> [(id: Int64, link: ParentLink)] {
     let clashes = try rules(for: table).clashes
     var links: [(id: Int64, link: ParentLink)] = []
     try connection.forEach(

@@ -150,7 +150,7 @@ extension ReplicaFile {
     for table in tables { try dropTriggers(of: table) }
     // Triggers of the user repeat nothing for other spaces: their devices keep all rows.
     capture.mode = .applying
-    capture.beginApplying(RecordKey(table: "", record: ""), isDeleting: false)
+    capture.beginApplying(RecordKey(table: "", record: ""), .values)
     defer { capture.mode = .recording }
     // Rows may refer to each other.
     try connection.deferForeignKeys()

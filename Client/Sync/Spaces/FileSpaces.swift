@@ -68,8 +68,8 @@ final class FileSpaces {
     }
     for file in all {
       file.capture.fileTransaction = first.capture.fileTransaction
-      file.capture.isOtherApplying = { [weak self, unowned file] in
-        self?.all.contains { $0 !== file && $0.capture.isApplyingValues } ?? false
+      file.capture.otherApplying = { [weak self, unowned file] in
+        self?.all.first { $0 !== file && $0.capture.mode == .applying }?.capture
       }
     }
   }

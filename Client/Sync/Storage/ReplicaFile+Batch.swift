@@ -222,11 +222,12 @@ extension ReplicaFile {
       "SELECT record FROM ferry_batch_rows WHERE seq = ? ORDER BY record"
     ).forEach(order) { row in
       let key = RecordKey(table: plan.table.name, record: row.name(0))
-      capture.beginApplying(key, isDeleting: batch.effect == .delete)
+      capture.beginApplying(key, batch.effect == .delete ? .delete : .values)
       switch batch.effect {
-      case .set: _ = try plan.update(key.record, values)
+      case .set:
+        _ = try namingForeignKeys(of: key) { try plan.update(key.record, values) }
       case .delete:
-        try plan.delete(key.record)
+        try namingForeignKeys(of: key) { try plan.delete(key.record) }
         // Deferred changes of the record would restore parts of it. The server has them.
         try kept.forget(key)
       }

@@ -190,7 +190,7 @@ extension ReplicaFile {
     let plan = try plainPlan(for: key.table)
     try checkKnown(columns, plan)
     let former = try row(key, plan.table, columns.map(\.name)) ?? []
-    capture.beginApplying(key, isDeleting: false)
+    capture.beginApplying(key, .values)
     capture.mode = .applying
     defer { capture.mode = .recording }
     _ = try plan.update(key.record, plan.unstamped(columns))

@@ -70,7 +70,7 @@ extension ReplicaFile {
   }
 
   /// Returns the reason if a change is deferred because the table or column is spelled differently
-  /// here: SQLite treats both spellings as one name. `nil` for any other reason.
+  /// here, or another column has the name. `nil` for any other reason.
   private func otherSpelling(of change: Change) throws -> String? {
     let table = change.key.table
     guard let schema = try? schema(of: table) else { return nil }
@@ -80,6 +80,12 @@ extension ReplicaFile {
         + "the space has both. Write its rows to one of them"
     }
     for column in change.state.columns {
+      let isKnown = schema.columns.contains { $0.name == column.name }
+      if !isKnown, let own = schema.columns.first(where: { $0.local == column.name }) {
+        return
+          "the column \(own.local) here is the column \(own.name) of the space. To have the space's column "
+          + "\(column.name), give the one here another name, and add \(column.name)"
+      }
       let others = schema.keys.map(\.local) + schema.columns.map(\.name)
       guard let other = others.first(where: { $0.folded == column.name.folded }),
         other != column.name

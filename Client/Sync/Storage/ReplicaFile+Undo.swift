@@ -78,11 +78,13 @@ extension ReplicaFile {
     switch decision {
     case .restore(let columns):
       try returnParents(of: key, columns)
-      try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
-    case .delete: try plan.delete(key.record)
+      try namingForeignKeys(of: key) {
+        try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
+      }
+    case .delete: try namingForeignKeys(of: key) { try plan.delete(key.record) }
     case .set(let former):
       try returnParents(of: key, former)
-      _ = try plan.update(key.record, plan.unstamped(former))
+      _ = try namingForeignKeys(of: key) { try plan.update(key.record, plan.unstamped(former)) }
       return former.count
     case .replaced:
       throw ReplicaError.cannotAnswer(
@@ -149,15 +151,17 @@ extension ReplicaFile {
     let before = capture.mode
     defer { capture.mode = before }
     capture.mode = .applying
-    capture.beginApplying(key, isDeleting: decision == .delete)
+    capture.beginApplying(key, decision == .delete ? .delete : .values)
     var count = own.operation.columns.count
     switch decision {
     case .restore(let columns):
-      try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
+      try namingForeignKeys(of: key) {
+        try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
+      }
     case .set(let former):
-      _ = try plan.update(key.record, plan.unstamped(former))
+      _ = try namingForeignKeys(of: key) { try plan.update(key.record, plan.unstamped(former)) }
       count = former.count
-    case .delete: try plan.delete(key.record)
+    case .delete: try namingForeignKeys(of: key) { try plan.delete(key.record) }
     case .replaced, .gone, .batch: break
     }
     try queue.forget(order...order)

@@ -87,6 +87,7 @@ package final class ReplicaFile {
       }
       try capture.install(on: connection)
       spaces.first = self
+      answerCapture()
       try connection.transaction { try spaces.refreshTriggersOfNewSchema() }
       for file in spaces.all { try file.applyDeferredMissions() }
     } catch let error as SQLiteError where error.isBusy {
@@ -131,6 +132,7 @@ package final class ReplicaFile {
     (spaces, reporter) = (first.spaces, first.reporter)
     self.connection = connection
     self.capture = capture
+    answerCapture()
   }
 
   deinit { if number == 1 { spaces.close() } }

@@ -13,7 +13,7 @@ package struct OracleBench {
       OwnOrder(), LaterThanSeen(), ReferenceState(), CounterSums(), PolicyValues(),
       QuarantineApart(),
       ConflictsAccounted(),
-      NoSkippedChange(), ChildrenKept(), LossesListed(), AnswersKept(),
+      NoSkippedChange(), ChildrenKept(), LossesListed(), TriggersOnce(), AnswersKept(),
       Convergence(),
     ]
   }

@@ -40,6 +40,8 @@ package enum Workload {
     package var shelves = 50
     /// ``UserAction/stray``.
     package var strays = 0
+    /// ``UserAction/stack``.
+    package var stacks = 0
     /// ``UserAction/answer``.
     package var answers = 0
     /// ``UserAction/branch``.
@@ -56,7 +58,7 @@ package enum Workload {
         (.arrange, moves), (.grow, growth), (.label, labels), (.paint, paints),
         (.sheet, sheets), (.addList, cascades), (.addItem, cascades), (.deleteList, cascades),
         (.enrol, members), (.share, shares), (.shelve, shelves),
-        (.stray, strays), (.answer, answers), (.branch, branches), (.odd, odd),
+        (.stray, strays), (.answer, answers), (.branch, branches), (.odd, odd), (.stack, stacks),
       ] {
         rest -= ratio
         if rest < 0 { return action }

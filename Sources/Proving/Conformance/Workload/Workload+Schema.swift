@@ -103,6 +103,7 @@ extension Workload {
     "twigs": Cascade(column: "bough", parent: "boughs"),
     "vines": Cascade(column: "up", parent: "vines"),
     "nests": Cascade(column: "vine", parent: "vines"),
+    "chips": Cascade(column: "box", parent: "boxes"),
   ]
 
   /// The table whose rows follow a value of their parents (ON UPDATE CASCADE), and the column of

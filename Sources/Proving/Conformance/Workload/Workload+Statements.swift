@@ -62,6 +62,7 @@ extension Workload {
     case .stray: return try stray(&random, query)
     case .branch: return try branch(&random, query)
     case .odd: return try odd(&random, query)
+    case .stack: return try stack(deviceName, &random, query)
     }
   }
 

@@ -70,6 +70,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   case branch
   /// Tables of ``Workload/oddTables``, with odd names, types, keys and values.
   case odd
+  /// Tables `boxes(id)`, `chips(id, box REFERENCES boxes ON DELETE CASCADE)`, `stacks(id, chips)` and
+  /// `trail(id)`: triggers of the user count the chips, and log their deletes.
+  case stack
   /// Answers a conflict, or undoes a write: no statement.
   case answer
 }

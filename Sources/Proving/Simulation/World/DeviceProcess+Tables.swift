@@ -8,6 +8,7 @@ extension DeviceProcess {
   /// The tables to track, without those with rows of two spaces.
   var trackedTables: [Name] {
     Workload.tables + (setting.hasStrays ? Workload.strays : [])
+      + (setting.hasStacks ? Workload.stacked : [])
       + (setting.hasBranches ? Workload.branches : [])
       + (device.definesOdd ? Workload.oddTables : [])
   }
@@ -26,6 +27,7 @@ extension DeviceProcess {
     let more =
       (shares && !device.renamesShared ? Workload.sharedSchema : [])
       + (setting.hasStrays ? Workload.straySchema(isBound: isBound) : [])
+      + (setting.hasStacks ? Workload.stackSchema : [])
       + (setting.hasBranches ? Workload.branchSchema : [])
       + (device.definesOdd ? Workload.oddSchema(isRespelled: false) : [])
     for statement in more { try database.execute(statement) }

@@ -34,6 +34,8 @@ final class SimulatedDevice: @unchecked Sendable {
     let hasBranches: Bool
     /// True if one device defines tables with odd names, and the others create them.
     let hasOdd: Bool
+    /// True if users' triggers write to tracked tables.
+    let hasStacks: Bool
     /// Finds the values behind conflicts; `nil` in a world whose events are not kept.
     let journal: ConflictJournal?
     /// Passes events of a device's ledger to the oracles of the ledger's space.

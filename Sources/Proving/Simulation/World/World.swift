@@ -48,8 +48,7 @@ package final class World: @unchecked Sendable {
 
   /// - Parameters:
   ///   - keepsEvents: Whether the trace is kept for a report.
-  ///   - postgres: The URL of an empty database; without it, the embedded store on the world's disk
-  ///     is used.
+  ///   - postgres: The URL of an empty database; `nil` is the embedded store on the world's disk.
   ///   - mirrors: The URL of an empty database for the tables of mirrors; without it, the world has
   ///     none.
   ///   - planted: A mistake of this world; of the server, only with the embedded store.
@@ -174,6 +173,7 @@ package final class World: @unchecked Sendable {
       skipped: skipped, planted: planted, recordsSteps: options.recordedSteps > 0,
       missions: missions, bundles: bundles, shared: options.shares > 0 ? Self.shared : nil,
       hasStrays: options.hasStrays, hasBranches: options.hasBranches, hasOdd: options.hasOdd,
+      hasStacks: options.hasStacks,
       journal: journal, tell: { [unowned self] in notify($2, of: $0, in: $1) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(

@@ -74,6 +74,9 @@ extension WorldOptions {
         "odd", \.odd,
         "transactions of a thousand on tables with odd names and values, which one device defines"),
       Field(
+        "stacks", \.stacks,
+        "transactions of a thousand on tables whose triggers count and log rows in other tables"),
+      Field(
         "answers", \.answers,
         "transactions of a thousand by which users answer conflicts or undo their writes"),
       Field(

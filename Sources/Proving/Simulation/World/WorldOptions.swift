@@ -68,6 +68,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var branches = Workload.Mix().branches
   /// Transactions of a thousand on tables with odd names, types and values, defined by one device.
   package var odd = Workload.Mix().odd
+  /// Transactions of a thousand on tables whose triggers write to other tracked tables.
+  package var stacks = Workload.Mix().stacks
   /// Answers to conflicts and undone writes, of a thousand transactions.
   package var answers = Workload.Mix().answers
   /// Hostile members of each space, who send packets of every kind.
@@ -177,6 +179,9 @@ extension WorldOptions {
   /// True if one device defines tables with odd names, and the others create them.
   var hasOdd: Bool { mirrors == 0 && odd > 0 }
 
+  /// True if the application has triggers that write to tracked tables.
+  var hasStacks: Bool { mirrors == 0 && stacks > 0 }
+
   /// Sets of options for one kind of place.
   package enum Profile: String, Sendable, CaseIterable {
     /// No faults.
@@ -207,6 +212,7 @@ extension WorldOptions {
     mix.answers = answers
     mix.branches = hasBranches ? branches : 0
     mix.odd = hasOdd ? odd : 0
+    mix.stacks = hasStacks ? stacks : 0
     return mix
   }
 
@@ -308,6 +314,8 @@ extension WorldOptions {
     var latecomers = SeededRandom(seed, "latecomers")
     options.latecomers = latecomers.chance(1, in: 3) ? 1 + latecomers.below(2) : 0
     options.fillCrash = latecomers.chance(1, in: 2) ? 100_000 : 0
+    var stacks = SeededRandom(seed, "stacks")
+    options.stacks = stacks.chance(1, in: 3) ? 30 + stacks.below(150) : 0
     return options
   }
 
