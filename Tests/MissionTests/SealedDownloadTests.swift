@@ -1,3 +1,4 @@
+import FerryFiles
 import FerryProtocol
 import FerryTestSupport
 import Foundation
@@ -67,6 +68,26 @@ struct SealedDownloadTests {
     #expect(try await files.isIntact(stored))
     let opened = try await files.open(stored, partSize: 0, parts: [])
     #expect(try await opened.readAll() == content)
+  }
+
+  @Test(
+    "an answer without a length is encrypted, too, whatever its size",
+    arguments: [0, 5, 65_536, 65_537, 200_123])
+  func withoutLength(size: Int) async throws {
+    let content = Array(content.prefix(size))
+    let server = try HostileServer { _ in
+      var answer = Answer("200 OK", [], content)
+      answer.length = nil
+      return answer
+    }
+    defer { server.stop() }
+    var job = job(server.url, inChunks: false)
+    (job.size, job.hash) = (nil, nil)
+    #expect(try await fixture.download(job).hash == DownloadFixture.hash(content))
+    let file = StagedFile(path: job.partialPath, seal: files.seal, system: SystemFileCalls())
+    #expect(try file.bytes(limit: .max) == content)
+    let raw = try Data(contentsOf: URL(filePath: job.partialPath))
+    #expect(content.count < 32 || raw.firstRange(of: Data(content.prefix(32))) == nil)
   }
 
   @Test("a partial file with another key, or without one, is fetched again")

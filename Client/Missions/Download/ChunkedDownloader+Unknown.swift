@@ -152,7 +152,7 @@ extension ChunkedDownloader {
         guard Int64(part.count) <= limit - size else {
           throw DownloadError(.wrongAnswer, "the file has more than \(limit) bytes")
         }
-        try await file.write(part, part.indices, at: size, chunk: 0, count: 0)
+        try await file.write(part, at: size)
         hash.update(part)
         size += Int64(part.count)
         if gauge.isDue(size) {

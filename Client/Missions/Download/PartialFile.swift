@@ -96,7 +96,12 @@ actor PartialFile {
     try mark(chunk, count)
   }
 
-  /// Marks how many bytes from the start of a chunk are here.
+  /// Writes the next bytes of content without marks at `offset`.
+  func write(_ bytes: [UInt8], at offset: Int64) throws(DownloadError) {
+    try writeContent(bytes, bytes.indices, offset)
+  }
+
+  /// Marks how many bytes from the start of a chunk are here; with 0 the chunk begins again.
   func mark(_ chunk: Int, _ count: Int64) throws(DownloadError) {
     if seal != nil, count == 0 {
       let (part, start) = (SealedFile.partBytes, Int64(chunk) * layout.chunkSize)
