@@ -89,7 +89,8 @@ struct WrittenFormTests {
     #expect(
       audit == """
         {"entries":[{"number":1,"time":\(wall),"principal":"owner:a\\"b",\
-        "action":"token_created","space":null,"detail":""}]}
+        "action":"token_created","space":"notes",\
+        "detail":"\(id) (n: reader of notes)"}]}
         """)
   }
 }

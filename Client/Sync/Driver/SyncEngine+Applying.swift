@@ -7,16 +7,19 @@ extension SyncEngine {
   func apply(
     last body: [UInt8], _ head: PageHead, _ progress: @escaping Progress
   ) async throws -> AppliedPull {
-    // An earlier sync may have staged the list's first pages.
-    let total = try await thread.run { try $0.stagedPages.changeCount() } + head.count
-    @Sendable func report(_ applied: Int) {
-      progress(SyncProgress(phase: .applying, completed: min(applied, total), total: total))
+    @Sendable func reporting(of total: Int) -> @Sendable (Int) -> Void {
+      { applied in
+        progress(SyncProgress(phase: .applying, completed: min(applied, total), total: total))
+      }
     }
-    let atOnce = try await thread.runUntilCancelled { file -> AppliedPull? in
-      if try file.firstList.begin(last: body, head) { return nil }
-      return try file.apply(last: body, head, progress: report)
+    let (atOnce, total) = try await thread.runUntilCancelled { file -> (AppliedPull?, Int) in
+      // An earlier sync may have staged the list's first pages.
+      let total = try file.stagedPages.changeCount() + head.count
+      if try file.firstList.begin(last: body, head) { return (nil, total) }
+      return (try file.apply(last: body, head, progress: reporting(of: total)), total)
     }
     if let atOnce { return atOnce }
+    let report = reporting(of: total)
     do {
       while let pause = try await fillSlice(report) {
         if pause > .zero { try await surroundings.sleep(pause) }
