@@ -75,6 +75,7 @@ struct WorldTests {
     "crash": (2_000, .crashed), "server-restores": (1, .copied),
     "batch-copies": (2, .copied), "node-clock-jumps": (3, .clockMoved),
     "migrations": (6, .migrated), "attachments": (6, .attached),
+    "latecomers": (2, .exchanged), "fill-crash": (200_000, .crashed),
   ]
 
   @Test(
@@ -86,6 +87,8 @@ struct WorldTests {
     var (seen, counted) = (0, 0)
     for seed in 1...3 as ClosedRange<UInt64> {
       var options = WorldOptions.small(.calm)
+      // Only devices that come late have a first list to fill in.
+      if name == "fill-crash" { options.latecomers = 2 }
       field.set(&options, effect.value)
       let result = try await WorldThreads.world(seed, options)
       seen += result.counts[effect.kind, default: 0]
