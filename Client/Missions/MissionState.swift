@@ -91,7 +91,7 @@ public struct MissionStatus: Sendable, Equatable {
   /// rolled back, and has used the number again.
   public var isRepublished = false
 
-  /// True if the state is ``MissionState/downloading`` although the fetching process has ended.
+  /// True if the state is ``JobState/downloading`` although the fetching process has ended.
   public var isInterrupted = false
 
   /// True if a complete version is here.

@@ -1,69 +1,56 @@
 import FerryProtocol
 
-/// Checks that the triggers of the user write to tracked tables once for each write of a user: the
-/// counter of a device's chips changes with each chip, and each delete of a chip is in the log.
+/// Checks that the triggers of the user write to tracked tables once for each write of a user: only
+/// the device that made a chip deletes it, so only this device logs the delete.
 ///
-/// No device sends more changes of counters than inserts and deletes of chips, or more entries of the
-/// log than deletes. A device that only applies the others' changes sends neither. A device may send
-/// fewer: it records a chip before the triggers' writes, and a crash may end its work between them.
-///
-/// After the server went back to an earlier state, nothing is judged.
+/// Not judged are devices whose file went back to an earlier state, or was copied: they may delete
+/// boxes without the chips that they have sent. A hostile member may do the same. After the server
+/// went back, nothing is judged.
 package struct TriggersOnce: Oracle {
   package static let name = "triggers-once"
 
-  private struct Counts {
-    var inserts = 0
-    var deletes = 0
-    var counted = 0
-    var logged = 0
-
-    mutating func add(_ entry: HistoryEntry) {
-      switch (entry.key.table, entry.kind) {
-      case ("chips", .insert): inserts += 1
-      case ("chips", .delete): deletes += 1
-      case ("stacks", .update): counted += 1
-      case ("trail", .insert), ("trail", .update): logged += 1
-      default: break
-      }
-    }
-  }
-
+  /// The author devices of the chips.
+  private var makers: [Name: String] = [:]
+  /// The devices that committed operations on the tables.
+  private var authors: [OperationID: String] = [:]
+  private var doubtful: Set<String> = []
   private var isOff = false
 
   package init() {}
 
   package mutating func see(_ event: RunEvent) -> [Violation] {
     switch event {
+    case .committed(let device, let operations):
+      for operation in operations where Workload.stacked.contains(operation.key.table) {
+        authors[operation.id] = device
+        if operation.key.table == "chips", operation.kind == .insert {
+          makers[operation.key.record] = device
+        }
+      }
+    case .lostPower(let device, _): doubtful.insert(device)
+    case .copied(let device, let original, _): doubtful.formUnion([device, original])
     case .serverWentBack, .serverLies: isOff = true
-    case .committed, .read, .confirmed, .lostPower, .copied: break
+    case .read, .confirmed: break
     }
     return []
   }
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
-    if isOff { return [] }
-    var counts: [DeviceID: Counts] = [:]
-    for entry in final.server.history
-    where Workload.stacked.contains(entry.key.table) && !entry.id.isRescue
-      && !Workload.isStrange(entry.device)
-    {
-      counts[entry.device, default: Counts()].add(entry)
+    let history = final.server.history
+    if isOff || history.contains(where: { Workload.isStrange($0.device) }) { return [] }
+    var names: [DeviceID: Set<String>] = [:]
+    for entry in history {
+      if let author = authors[entry.id] { names[entry.device, default: []].insert(author) }
     }
-    return counts.sorted { "\($0.key)" < "\($1.key)" }.flatMap { device, count in
-      Self.faults(of: count).map { Violation(oracle: Self.name, "device \(device) sent \($0)") }
+    return history.compactMap { entry in
+      guard entry.key.table == "trail", let maker = makers[entry.key.record],
+        let senders = names[entry.device], senders != [maker],
+        doubtful.isDisjoint(with: senders.union([maker]))
+      else { return nil }
+      return Violation(
+        oracle: Self.name,
+        "\(senders.sorted().joined(separator: ", ")) logged the delete of chip "
+          + "\(entry.key.record), which \(maker) made")
     }
-  }
-
-  private static func faults(of count: Counts) -> [String] {
-    var faults: [String] = []
-    if count.counted > count.inserts + count.deletes {
-      faults.append(
-        "\(count.counted) changes of counters for \(count.inserts) inserts and \(count.deletes) "
-          + "deletes of chips")
-    }
-    if count.logged > count.deletes {
-      faults.append("\(count.logged) entries of the log for \(count.deletes) deletes of chips")
-    }
-    return faults
   }
 }
