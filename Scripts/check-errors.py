@@ -10,9 +10,10 @@ searched. If the other side has no code, `// No code: REASON` exempts the lines 
 blank one. Prints `file:line: the text`; exits with 1 if there is any finding, with 2 if a file cannot
 be read.
 """
-import pathlib
 import re
 import sys
+
+from swift_findings import run
 
 WORDS = r'#*"([^"\n]*?(?:[A-Za-z]{2,} [a-z]{2,}|[A-Z]?[a-z]+ [A-Za-z]{2,})[^"\n]*)"'
 SEARCH = re.compile(
@@ -38,26 +39,16 @@ def findings(text):
     return found
 
 
-def files(arguments):
-    for argument in map(pathlib.Path, arguments):
-        yield from sorted(argument.rglob("*.swift")) if argument.is_dir() else [argument]
+def messages(text):
+    return [
+        (number, f'recognised by the text "{words}": use a code, a type or a case')
+        for number, words in findings(text)
+    ]
 
 
 def main(arguments):
-    failed = False
-    for path in files(arguments):
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            print(f"{path}: {error}", file=sys.stderr)
-            return 2
-        for number, words in findings(text):
-            print(f'{path}:{number}: recognised by the text "{words}": use a code, a type or a case')
-            failed = True
-    return 1 if failed else 0
+    return run(__doc__, messages, arguments)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__.strip())
     sys.exit(main(sys.argv[1:]))

@@ -7,9 +7,10 @@ A call reads by the function's verb. `note` may record, count or log; `record(_:
 alone is the term of stores by key, such as HTTP's PUT, and passes. Prints `file:line: name: verbs to
 use instead`; exits with 1 if there is any finding, with 2 if a file cannot be read.
 """
-import pathlib
 import re
 import sys
+
+from swift_findings import run
 
 VERBS = {
     "bring": "apply, send, restore",
@@ -36,26 +37,15 @@ def findings(text):
     return found
 
 
-def files(arguments):
-    for argument in map(pathlib.Path, arguments):
-        yield from sorted(argument.rglob("*.swift")) if argument.is_dir() else [argument]
+def messages(text):
+    return [
+        (number, f"{name}: {verbs}") for number, name, verbs in findings(text)
+    ]
 
 
 def main(arguments):
-    failed = False
-    for path in files(arguments):
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            print(f"{path}: {error}", file=sys.stderr)
-            return 2
-        for number, name, verbs in findings(text):
-            print(f"{path}:{number}: {name}: {verbs}")
-            failed = True
-    return 1 if failed else 0
+    return run(__doc__, messages, arguments)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__.strip())
     sys.exit(main(sys.argv[1:]))
