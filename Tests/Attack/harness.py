@@ -1,5 +1,6 @@
 """Servers, devices, clients and measures that the attacks share."""
 
+import collections
 import contextlib
 import http.client
 import json
@@ -502,9 +503,33 @@ def _files():
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
+class Failures(int):
+    """The number of calls that failed; its text also names the most frequent reasons."""
+
+    def __new__(cls, reasons):
+        failures = super().__new__(cls, sum(reasons.values()))
+        failures.reasons = reasons
+        return failures
+
+    def __reduce__(self):
+        return Failures, (self.reasons,)
+
+    def __format__(self, form):
+        reasons = ", ".join(f"{count} × {reason}" for reason, count in self.reasons.most_common(3))
+        return f"{int(self)} ({reasons})" if reasons else str(int(self))
+
+
+def succeeds(answer):
+    """Raises unless an answer, a status and a body, is 200."""
+    status, body = answer
+    if status != 200:
+        raise Failed(f"{status} {body[:120]!r}")
+    return True
+
+
 def measure(function, seconds, least=20):
     """Calls a function again and again in a process of its own. Returns its times in ms, and the
-    number of calls that failed."""
+    failed calls (Failures)."""
     mine, theirs = fork.Pipe(duplex=False)
 
     def work():
@@ -514,20 +539,20 @@ def measure(function, seconds, least=20):
             theirs.send(error)
 
     def repeat():
-        times, failures, end = [], 0, time.monotonic() + seconds
-        while time.monotonic() < end or len(times) + failures < least:
+        times, reasons, end = [], collections.Counter(), time.monotonic() + seconds
+        while time.monotonic() < end or len(times) + reasons.total() < least:
             began = time.monotonic()
             try:
                 if function() is False:
-                    failures += 1
+                    reasons["refused"] += 1
                     continue
-            except (OSError, http.client.HTTPException, Failed):
-                failures += 1
+            except (OSError, http.client.HTTPException, Failed) as error:
+                reasons[f"{type(error).__name__}: {error}"[:160]] += 1
                 continue
             times.append((time.monotonic() - began) * 1000)
             if time.monotonic() > end + HANG_LIMIT / 4:
                 break
-        return times, failures
+        return times, Failures(reasons)
 
     child = fork.Process(target=work, daemon=True)
     child.start()

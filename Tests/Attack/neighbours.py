@@ -8,7 +8,7 @@ import selectors
 import socket
 import time
 
-from harness import Load, Writer, attack, beside, status_of
+from harness import Load, Writer, attack, beside, status_of, succeeds
 
 
 def get(path, token, keep=True):
@@ -57,12 +57,12 @@ def flood(stopping, number, port, count, requests, rate=None):
 
 def pull(server, token, space):
     client = server.client(token)
-    return lambda: client.send("GET", f"/v1/spaces/{space}/changes?limit=100")[0] == 200
+    return lambda: succeeds(client.send("GET", f"/v1/spaces/{space}/changes?limit=100"))
 
 
 def push(server, token, space, rng):
     writer = Writer(server.client(token), space, rng)
-    return lambda: writer.offer([writer.operation("t", f"n{writer.counter}", {"n": 1})])[0] == 200
+    return lambda: succeeds(writer.offer([writer.operation("t", f"n{writer.counter}", {"n": 1})]))
 
 
 @attack
