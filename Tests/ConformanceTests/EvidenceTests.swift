@@ -23,7 +23,7 @@ struct EvidenceTests {
       try world.perform(action(.addNote, UInt64(seed)), on: device)
       try world.perform(action(.editNote, UInt64(seed)), on: device)
     }
-    let pending = try device.file.pendingOperations(limit: 1_000)
+    let pending = try device.file.queue.oldest(1_000)
     var evidence = try device.evidence()
     #expect(evidence.device == (try device.file.identity().device))
     #expect(evidence.pending == pending.map(\.operation.id))

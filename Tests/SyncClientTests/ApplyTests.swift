@@ -18,12 +18,12 @@ struct ApplyTests {
     #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
     #expect(try replica.file.syncState().applied == 0)
     #expect(try replica.file.syncState().received == 1)
-    #expect(try replica.file.waitingChanges(limit: 10).map(\.key.record) == ["a"])
+    #expect(try replica.file.waiting.oldest(10).map(\.key.record) == ["a"])
     try replica.reopen()
     try replica.apply([maker.change(2, "tasks", "b", [Column("title", "y")])])
     #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["a"], ["b"]])
     #expect(try replica.file.syncState().applied == 2)
-    #expect(try replica.file.waitingChanges(limit: 10).isEmpty)
+    #expect(try replica.file.waiting.oldest(10).isEmpty)
   }
 
   @Test("the view ferry_to_apply has the parts of each change, in small, large and deferred pages")
@@ -175,11 +175,11 @@ struct ApplyTests {
     ])
     #expect(result.refused == 1)
     #expect(try replica.rows("SELECT id FROM child") == [["c"]])
-    #expect(try replica.file.status().deferred == 1)
-    #expect(try replica.file.waitingChanges(limit: 9)[0].reason.contains("foreign key"))
+    #expect(try replica.file.reports.status().deferred == 1)
+    #expect(try replica.file.waiting.oldest(9)[0].reason.contains("foreign key"))
     try replica.apply([maker.change(4, "parent", "missing", [])])
     #expect(try replica.rows("SELECT id FROM child ORDER BY id") == [["c"], ["orphan"]])
-    #expect(try replica.file.status().deferred == 0)
+    #expect(try replica.file.reports.status().deferred == 0)
   }
 
   @Test(
@@ -204,7 +204,7 @@ struct ApplyTests {
     ])
     #expect(result == AppliedPull(applied: 2, refused: 0))
     #expect(try replica.rows("SELECT id FROM parent ORDER BY id") == [["p"], ["q"], ["r"]])
-    #expect(try replica.file.status().deferred == 0)
+    #expect(try replica.file.reports.status().deferred == 0)
     let back = try replica.pending.suffix(2)
     #expect(back.map(\.kind) == [.insert, .insert])
     #expect(back.map(\.key.record) == ["p", "q"])
@@ -225,7 +225,7 @@ struct ApplyTests {
     // A newer change repairs it.
     try replica.apply([maker.change(3, "t", "bad", [Column("n", 2)], inserts: false)])
     #expect(try replica.rows("SELECT id, n FROM t ORDER BY n") == [["good", 1], ["bad", 2]])
-    #expect(try replica.file.status().deferred == 0)
+    #expect(try replica.file.reports.status().deferred == 0)
   }
 
   @Test("an update without all required columns reaches the existing row")
@@ -247,14 +247,14 @@ struct ApplyTests {
     ])
     try replica.apply([maker.change(3, "notes", "n", [Column("tag", "t")], inserts: false)])
     #expect(try replica.rows("SELECT title FROM tasks") == [["x"]])
-    #expect(try replica.file.status().toApply == 2)
-    #expect(try replica.file.status().deferred == 0)
+    #expect(try replica.file.reports.status().toApply == 2)
+    #expect(try replica.file.reports.status().deferred == 0)
     try replica.run("ALTER TABLE tasks ADD COLUMN due TEXT")
     #expect(try replica.rows("SELECT title, due FROM tasks") == [["x", "today"]])
     try replica.file.track(["notes"], creatingKey: "id")
     #expect(try replica.rows("SELECT id, body, tag FROM notes") == [["n", "hello", "t"]])
     #expect(try replica.pending.isEmpty)
-    #expect(try replica.file.waitingChanges(limit: 9).isEmpty)
+    #expect(try replica.file.waiting.oldest(9).isEmpty)
   }
 
   @Test("rows tracked after a pull are concurrent with the pulled records, not later")

@@ -284,7 +284,7 @@ struct BatchTests {
     let number = try #require(try replica.file.packets.open().first).number
     let refusal = Refusal(
       operation: batch.id, code: .uniqueTaken, detail: "taken", table: "tasks", record: record)
-    #expect(try replica.file.quarantine(packet: number, [refusal]) == 1)
+    #expect(try replica.file.refusedOperations.remove(from: number, [refusal]) == 1)
   }
 
   @Test(
@@ -305,7 +305,7 @@ struct BatchTests {
       maker.change(5, "tasks", "b", [Column("title", "y"), Column("done", 0)]),
     ])
     #expect(try done(replica) == [["c"]])
-    #expect(try replica.file.discardQuarantined(entry.number))
+    #expect(try replica.file.quarantineAnswers.discard(entry.number))
   }
 
   @Test("a refused batch takes no other batch and no edit of its packet along")
@@ -335,15 +335,15 @@ struct BatchTests {
       operation: operation.id, code: .forbiddenTable, detail: "no", table: "tasks",
       record: operation.key.record)
     let number = try #require(try replica.file.packets.open().first).number
-    #expect(try replica.file.quarantine(packet: number, [refusal]) == 1)
+    #expect(try replica.file.refusedOperations.remove(from: number, [refusal]) == 1)
     try replica.apply([maker.change(4, "tasks", "a", [Column("title", "x"), Column("done", 0)])])
     let entry = try #require(try replica.file.quarantine.oldest(1).first)
     let error = #expect(throws: ReplicaError.self) {
-      try replica.file.retryQuarantined(entry.number, changing: [Column("title", "y")])
+      try replica.file.quarantineAnswers.retry(entry.number, changing: [Column("title", "y")])
     }
     #expect(error?.description.contains("has no values to change") == true)
     #expect(try replica.file.quarantine.oldest(9) == [entry])
-    try replica.file.retryQuarantined(entry.number, changing: [])
+    try replica.file.quarantineAnswers.retry(entry.number, changing: [])
     #expect(try replica.pending.map(\.kind) == [isBatch ? .batch : .delete])
   }
 
@@ -366,7 +366,7 @@ struct BatchTests {
     let refusal = Refusal(
       operation: batch.id, code: .uniqueTaken, detail: "taken", table: "tasks", record: "a")
     let number = try replica.file.packets.open()[index].number
-    #expect(try replica.file.quarantine(packet: number, [refusal]) == 5)
+    #expect(try replica.file.refusedOperations.remove(from: number, [refusal]) == 5)
     #expect(
       try replica.pending.map(\.columns) == [
         [Column("title", "before")], [Column("title", "after")],

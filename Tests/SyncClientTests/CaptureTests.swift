@@ -81,7 +81,7 @@ struct CaptureTests {
         throw Stop()
       }
     }
-    let pending = try replica.file.pendingOperations(limit: 10)
+    let pending = try replica.file.queue.oldest(10)
     #expect(pending.map(\.operation.key.record) == ["a", "b", "c"])
     #expect(pending[0].group == pending[1].group)
     #expect(pending[1].group != pending[2].group)
@@ -129,7 +129,7 @@ struct CaptureTests {
         "INSERT INTO t VALUES (?, ?)", [.text("r\(number)"), .integer(Int64(number))])
     }
     try replica.file.track(["t"])
-    let pending = try replica.file.pendingOperations(limit: 10_000)
+    let pending = try replica.file.queue.oldest(10_000)
     #expect(pending.count == 2_500)
     #expect(Set(pending.map(\.group)).count == 3)
     #expect(Set(pending.map(\.operation.columns[0].value)).count == 2_500)

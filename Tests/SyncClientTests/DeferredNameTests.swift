@@ -14,7 +14,7 @@ struct DeferredNameTests {
 
   private func waiting(_ replica: ReplicaFixture) throws -> [Name: WaitingChange] {
     Dictionary(
-      uniqueKeysWithValues: try replica.file.waitingChanges(limit: 100).map { ($0.key.record, $0) })
+      uniqueKeysWithValues: try replica.file.waiting.oldest(100).map { ($0.key.record, $0) })
   }
 
   @Test("a column's name is never run as SQL when a table is created from pulled records")
@@ -142,7 +142,7 @@ struct DeferredRecordTests {
     #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["a"], ["c"], ["d"]])
     #expect(try replica.file.syncState().applied == 4)
     #expect(try replica.pending.isEmpty)
-    let waiting = try replica.file.waitingChanges(limit: 10)
+    let waiting = try replica.file.waiting.oldest(10)
     #expect(waiting.map(\.key.record) == ["b"])
     #expect(waiting.map(\.columns) == [[Column("title", bad)]])
     return waiting.first?.reason
@@ -203,7 +203,7 @@ struct DeferredRecordTests {
     let applied = try replica.rows("SELECT id FROM tasks")
     #expect(applied == [["a"], ["f"]])
     #expect(try replica.file.syncState().applied == 6)
-    let waiting = try replica.file.waitingChanges(limit: 10)
+    let waiting = try replica.file.waiting.oldest(10)
     #expect(waiting.map(\.key.record) == ["b", "c", "d\u{0}", "e"])
     #expect(waiting[0].reason == "a name has 129 bytes; 128 are allowed")
     #expect(waiting[1].reason.contains("1048577 bytes"))
@@ -217,7 +217,7 @@ struct DeferredRecordTests {
     #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["a"], ["b"], ["f"]])
     #expect(try replica.file.refreshes.next().map(\.record) == ["c"])
     try replica.apply([maker.deletion(9, "tasks", "c")])
-    #expect(try replica.file.waitingChanges(limit: 10).map(\.key.record) == ["d\u{0}", "e"])
+    #expect(try replica.file.waiting.oldest(10).map(\.key.record) == ["d\u{0}", "e"])
     #expect(throws: ReplicaError.self) { try replica.file.track(["ta\u{1}sks"], creatingKey: "id") }
     _ = try TableScan("tasks", on: replica.file.connection, limits: .standard).sums { _ in }
   }

@@ -26,7 +26,7 @@ struct FileSpacesTests {
   }
 
   private func pending(_ file: ReplicaFile) throws -> [String] {
-    try file.pendingOperations(limit: 100).map {
+    try file.queue.oldest(100).map {
       "\($0.operation.kind.rawValue) \($0.operation.key.record)"
     }
   }
@@ -80,7 +80,7 @@ struct FileSpacesTests {
     #expect(try file.run(#require(migrator.steps.first), after: []))
     try fixture.run(
       "INSERT INTO shopping VALUES ('s1', 'milk', 2); INSERT INTO tasks(id, due) VALUES ('t1', 3)")
-    let operation = try #require(joined().pendingOperations(limit: 9).first?.operation)
+    let operation = try #require(joined().queue.oldest(9).first?.operation)
     #expect(operation.columns.map(\.name).sorted() == ["price", "what"])
     #expect(try pending(file) == ["insert t1"])
   }
@@ -96,10 +96,10 @@ struct FileSpacesTests {
     try joined().track(["plans"])
     try file.track(["lists"])
     try fixture.run("INSERT INTO plans VALUES ('p', 'x'); INSERT INTO lists VALUES ('l', 'y')")
-    let plan = try #require(joined().pendingOperations(limit: 9).first?.operation)
+    let plan = try #require(joined().queue.oldest(9).first?.operation)
     #expect(plan.key == RecordKey(table: "lists", record: "p"))
     #expect(plan.columns.map(\.name) == ["what"])
-    let list = try #require(file.pendingOperations(limit: 9).first?.operation)
+    let list = try #require(file.queue.oldest(9).first?.operation)
     #expect(list.key == RecordKey(table: "lists", record: "l"))
     #expect(list.columns.map(\.name) == ["item"])
     try joined().untrack("plans")

@@ -232,7 +232,7 @@ private final class FilledDevice {
       try $0.execute(
         "UPDATE task SET list = 'l1' WHERE id = 't0'; DELETE FROM list WHERE id = 'l2'")
     }
-    #expect(try file.pendingOperations(limit: 9).count == 4)
+    #expect(try file.queue.oldest(9).count == 4)
     try checkIntegrity(of: file)
   }
 }

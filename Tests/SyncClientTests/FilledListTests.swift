@@ -41,9 +41,9 @@ struct FilledListTests {
     try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'r1'")
     _ = try other.write { try $0.execute("DELETE FROM tasks WHERE id = 'r2'") }
     #expect(try replica.pending.map(\.kind) == [.update, .delete])
-    #expect(try replica.file.unrecordedTables().isEmpty)
+    #expect(try replica.file.unrecordedWrites.tables().isEmpty)
     try replica.reopen()
-    #expect(try replica.file.unrecordedTables().isEmpty)
+    #expect(try replica.file.unrecordedWrites.tables().isEmpty)
     try replica.checkFile()
   }
 

@@ -180,6 +180,6 @@ struct HostSchemaTests {
     try file.track(["tasks"])
     #expect(early.failure("INSERT INTO tasks VALUES ('a')").contains("SELECT ferry_prepare()"))
     try early.run("SELECT ferry_prepare(); INSERT INTO tasks VALUES ('a')")
-    #expect(try file.pendingOperations(limit: 10).count == 1)
+    #expect(try file.queue.oldest(10).count == 1)
   }
 }

@@ -143,7 +143,7 @@ struct HostileServerTests {
     let stamp = Stamp(time: .zero, device: other)
     let conflict = Conflict(column: "body", lost: "x", loser: stamp, winner: stamp)
     try await replica.thread.run { file in
-      try file.store(
+      try file.conflictLog.store(
         conflict, of: OperationID(other.value), on: RecordKey(table: "notes", record: "a"))
     }
     for number in answers.indices {

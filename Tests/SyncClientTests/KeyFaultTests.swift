@@ -30,9 +30,9 @@ struct KeyFaultTests {
     #expect(try replica.rows("SELECT * FROM v") == [["a", 2]])
     try replica.run("ALTER TABLE v ADD COLUMN y")
     try replica.reopen()
-    #expect(try replica.file.waitingChanges(limit: 10).map(\.key.record) == ["no key"])
+    #expect(try replica.file.waiting.oldest(10).map(\.key.record) == ["no key"])
     try replica.apply([maker.deletion(3, "v", "no key")])
-    #expect(try replica.file.waitingChanges(limit: 10).isEmpty)
+    #expect(try replica.file.waiting.oldest(10).isEmpty)
   }
 
   @Test(
@@ -50,7 +50,7 @@ struct KeyFaultTests {
     let before = try replica.rows("SELECT * FROM t")
     let pending = try replica.pending.count
     try replica.apply([maker.change(1, "t", Name(record), [Column("x", 1)])])
-    #expect(try replica.file.waitingChanges(limit: 9).map(\.key.record.text) == [record])
+    #expect(try replica.file.waiting.oldest(9).map(\.key.record.text) == [record])
     try replica.apply([maker.deletion(2, "t", Name(record))])
     #expect(try replica.rows("SELECT * FROM t") == before)
     #expect(try replica.pending.count == pending)
@@ -111,7 +111,7 @@ struct KeyFaultTests {
     let replica = try tracked(
       "CREATE TABLE t(id TEXT, x, n INT, PRIMARY KEY(id, n))", ["t"], identity: .value)
     try replica.apply([maker.change(1, "t", #"["a","7"]"#, [Column("x", 1)])])
-    let reason = try #require(try replica.file.waitingChanges(limit: 1).first?.reason)
+    let reason = try #require(try replica.file.waiting.oldest(1).first?.reason)
     #expect(reason.contains("has no value for the key's column n"), "\(reason)")
   }
 
@@ -144,7 +144,7 @@ struct KeyFaultTests {
     #expect(try replica.pending.last?.columns == [Column("album", .text(album))])
     try other.execute("ALTER TABLE albums RENAME TO album")
     try replica.reopen()
-    #expect(try replica.file.tableFaults().isEmpty)
+    #expect(try replica.file.unrecordedWrites.faults().isEmpty)
   }
 
   @Test("rows that refer to no row are named before a table is tracked")

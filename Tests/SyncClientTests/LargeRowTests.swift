@@ -69,7 +69,7 @@ struct LargeRowTests {
     try replica.run("DELETE FROM t")
     let deletion = try #require(try replica.pending.last)
     #expect(deletion.kind == .delete && deletion.columns.count == 11)
-    _ = try replica.file.undo(deletion.id)
+    _ = try replica.file.undoSteps.undo(deletion.id)
     #expect(try replica.rows("SELECT length(c6), c7 FROM t") == [[10_000, nil]])
     #expect(try sendAll(replica).last?.operations.last?.kind == .update)
   }
@@ -159,7 +159,7 @@ struct LargeRowTests {
       INSERT INTO t SELECT 'r' || i, \(text), \(text), \(text), \(text), \(text), \(text), i FROM n
       """)
     try replica.file.track(["t"])
-    let pending = try replica.file.pendingOperations(limit: 100)
+    let pending = try replica.file.queue.oldest(100)
     #expect(Set(pending.map(\.group)).count == 2)
     #expect(pending.map(\.operation.base).allSatisfy { $0 == 0 })
     #expect(try sendAll(replica).count >= 4)
@@ -194,7 +194,7 @@ struct LargeRowTests {
     let result = try replica.apply([maker.deletion(2, "lists", "l")])
     #expect(result == AppliedPull(applied: 1, refused: 0))
     #expect(try replica.rows("SELECT count(*) FROM t") == [[0]])
-    let added = try replica.file.pendingOperations(limit: 200_000).dropFirst(before)
+    let added = try replica.file.queue.oldest(200_000).dropFirst(before)
     #expect(added.count == 450 && added.allSatisfy { $0.operation.kind == .delete })
     // A refused operation takes no other with it.
     #expect(Set(added.map(\.group)).count == 450)

@@ -74,7 +74,7 @@ struct LostRowsTests {
     let replica = try family()
     try replica.apply([maker.deletion(4, "p", "P")])
     let number = try #require(try listed(replica).first).number
-    #expect(try replica.file.resolve(number, .keepLocal))
+    #expect(try replica.file.conflictAnswers.resolve(number, .keepLocal))
     #expect(try replica.rows("SELECT * FROM p") == [["P", "parent"]])
     #expect(try replica.rows("SELECT * FROM k") == [["c", "P", "work"]])
     #expect(
@@ -86,7 +86,7 @@ struct LostRowsTests {
   func undo() throws {
     let replica = try family()
     try replica.apply([maker.deletion(4, "p", "P")])
-    _ = try replica.file.undo(try #require(try replica.pending.first).id)
+    _ = try replica.file.undoSteps.undo(try #require(try replica.pending.first).id)
     #expect(
       try replica.rows("SELECT p.name, k.note FROM k JOIN p ON p.id = k.p") == [["parent", "work"]])
   }
@@ -98,12 +98,12 @@ struct LostRowsTests {
     try replica.file.connection.execute("DELETE FROM ferry_former_rows")
     let number = try #require(try listed(replica).first).number
     let error = #expect(throws: ReplicaError.self) {
-      try replica.file.resolve(number, .keepLocal)
+      try replica.file.conflictAnswers.resolve(number, .keepLocal)
     }
     #expect(error?.description.contains("insert p P first") == true)
     #expect(try listed(replica).allSatisfy { $0.resolvedAt == nil })
     try replica.run("INSERT INTO p VALUES ('P', 'again')")
-    #expect(try replica.file.resolve(number, .keepLocal))
+    #expect(try replica.file.conflictAnswers.resolve(number, .keepLocal))
     #expect(try replica.rows("SELECT * FROM k") == [["c", "P", "work"]])
   }
 
@@ -122,7 +122,7 @@ struct LostRowsTests {
     try replica.apply([maker.deletion(2, "p", "P")])
     let row = try #require(try listed(replica).first)
     #expect(row.conflict.column == nil)
-    #expect(try replica.file.resolve(row.number, .keepLocal))
+    #expect(try replica.file.conflictAnswers.resolve(row.number, .keepLocal))
     #expect(try replica.rows("SELECT * FROM k") == [["P", "red"]])
   }
 }

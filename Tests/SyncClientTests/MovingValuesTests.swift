@@ -45,7 +45,7 @@ struct MovingValuesTests {
     #expect(result == AppliedPull(applied: 2, refused: 0))
     #expect(try shown(replica) == [["p", 2], ["q", 1]])
     #expect(try replica.pending.isEmpty)
-    #expect(try replica.file.status().deferred == 0)
+    #expect(try replica.file.reports.status().deferred == 0)
   }
 
   @Test("values that conflict only in between are applied under partial and expression indexes")
@@ -121,7 +121,7 @@ struct MovingValuesTests {
     #expect(try shown(replica) == [["r1", 1], ["r2", 2], ["r3", 3]])
     #expect(try replica.apply([place(6, "r3", 1)]).refused == 0)
     #expect(try shown(replica) == [["r1", 2], ["r2", 3], ["r3", 1]])
-    #expect(try replica.file.status().deferred == 0)
+    #expect(try replica.file.reports.status().deferred == 0)
   }
 
   @Test("an own row defers the rows that need its value, and no others")
@@ -220,13 +220,13 @@ struct MovingValuesTests {
     ])
     #expect(result == AppliedPull(applied: 2, refused: 2))
     #expect(try replica.apply([maker.deletion(5, "s", "d")]).refused == 3)
-    let waiting = try replica.file.waitingChanges(limit: 9)
+    let waiting = try replica.file.waiting.oldest(9)
     #expect(waiting.map(\.key.record) == ["a", "c", "d"])
     #expect(waiting.allSatisfy { $0.reason.contains("ignores the row") })
     // A write without an effect is not an ignored one.
     try replica.run("CREATE TRIGGER u BEFORE UPDATE ON t BEGIN SELECT RAISE(IGNORE); END")
     try replica.apply([maker.change(6, "t", "b", [Column("n", 1)], inserts: false)])
-    #expect(try replica.file.waitingChanges(limit: 9).count == 3)
+    #expect(try replica.file.waiting.oldest(9).count == 3)
   }
 
   @Test("a CHECK on columns that a change does not name is checked against the local row")

@@ -116,7 +116,7 @@ struct NameFuzzTests {
     let hidden = Set(sample.columns).subtracting(sample.shown)
     let expected = sample.rows.mapValues { row in row.filter { hidden.contains($0.key) } }
       .filter { !$0.value.isEmpty }
-    let waiting = try replica.file.waitingChanges(limit: 100).map { change in
+    let waiting = try replica.file.waiting.oldest(100).map { change in
       (
         change.key.record,
         Dictionary(uniqueKeysWithValues: change.columns.map { ($0.name, $0.value) })

@@ -104,7 +104,7 @@ struct NewChainTests {
     _ = try replica.file.chain.receive(replica.receipt(freeze("b"), first: 5))
     _ = try freeze("c")
     let refused = try #require(try replica.file.packets.open().last)
-    try replica.file.reopen(packet: refused.number)
+    try replica.file.chain.reopen(packet: refused.number)
     let again = try replica.freeze()
     #expect(again.map(\.dependency) == [nil])
     #expect(again.map { $0.operations.map(\.key.record) } == [["c"]])

@@ -19,8 +19,8 @@ extension OneWayTests {
     try replica.run("UPDATE messages SET body = 'quiet' WHERE id = 'a'")
     try confirm(replica.freeze(), replica)
     #expect(try states(replica) == ["a dirty failed"])
-    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
-    #expect(try replica.file.status().quarantined == 0)
+    #expect(try replica.file.uploads.retry(table: "messages", record: "a") == 1)
+    #expect(try replica.file.reports.status().quarantined == 0)
     let repaired = try sent(replica).flatMap(\.operations)
     #expect(repaired.map(\.kind) == [.insert])
     #expect(repaired[0].columns == [Column("body", "quiet")])
@@ -32,7 +32,7 @@ extension OneWayTests {
     try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
     try refuse(sent(replica)[0], "a", replica)
     let entry = try #require(try replica.file.quarantine.oldest(1).first)
-    try replica.file.retryQuarantined(entry.number, changing: [Column("body", "quiet")])
+    try replica.file.quarantineAnswers.retry(entry.number, changing: [Column("body", "quiet")])
     #expect(try replica.rows("SELECT body FROM messages") == [["quiet"]])
     let sent = try sent(replica).flatMap(\.operations)
     #expect(sent.map(\.kind) == [.insert])
@@ -58,12 +58,12 @@ extension OneWayTests {
     ])
     #expect(try replica.rows("SELECT id FROM tasks").isEmpty)
     #expect(try replica.rows("SELECT id FROM messages") == [["a"]])
-    #expect(try replica.file.retryUploads(table: nil, record: nil) == 1)
+    #expect(try replica.file.uploads.retry(table: nil, record: nil) == 1)
     #expect(try replica.rows("SELECT id FROM tasks") == [["t"]])
     let again = try sent(replica).flatMap(\.operations)
     #expect(again.map(\.key) == first.operations.map(\.key))
     #expect(again[0].id == first.operations[0].id)
-    #expect(Set(try replica.file.pendingOperations(limit: 9).map(\.group)).count == 1)
+    #expect(Set(try replica.file.queue.oldest(9).map(\.group)).count == 1)
   }
 
   @Test("refused changes of an automatic table are retried once with each sync")
@@ -80,7 +80,7 @@ extension OneWayTests {
     let third = try sent(replica).flatMap(\.operations)
     #expect(third.map(\.kind) == [.insert])
     #expect(third[0].columns == [Column("body", "quiet")])
-    #expect(try replica.file.status().quarantined == 0)
+    #expect(try replica.file.reports.status().quarantined == 0)
   }
 
   @Test("batches without known rows are listed one by one, each with its condition and effect")
@@ -88,7 +88,7 @@ extension OneWayTests {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'x'), ('b', 'y')")
     try confirm(sent(replica), replica)
-    func listed() throws -> [UploadState] { try replica.file.uploads(of: nil, limit: 9) }
+    func listed() throws -> [UploadState] { try replica.file.uploads.states(of: nil, limit: 9) }
     let conditions: [RecordPredicate] = [
       .compare(.column("body"), .equal, "x"), .compare(.column("body"), .equal, "elsewhere"),
     ]
@@ -106,7 +106,7 @@ extension OneWayTests {
     try refuse(try #require(sent(replica).first), "", replica)
     #expect(try listed().map(\.batch) == [Batch(.set, where: conditions[0]), elsewhere])
     #expect(try states(replica) == [" dirty failed", " deleted failed"])
-    #expect(try replica.file.retryUploads(table: nil, record: nil) == 2)
+    #expect(try replica.file.uploads.retry(table: nil, record: nil) == 2)
     #expect(try sent(replica).flatMap(\.operations).map(\.batch?.effect) == [.set, .delete])
   }
 

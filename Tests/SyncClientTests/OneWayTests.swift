@@ -29,12 +29,13 @@ struct OneWayTests {
 
   /// Fails a sync that cannot reach the server, after it had made packets.
   func fail(_ replica: ReplicaFixture) throws {
-    try replica.file.markFailed(through: replica.file.queue.newestOrder(), "no route to host")
+    try replica.file.uploads.markFailed(
+      through: replica.file.queue.newestOrder(), "no route to host")
   }
 
   /// Returns the packets of the next sync.
   func sent(_ replica: ReplicaFixture) throws -> [Packet] {
-    try replica.file.prepareUploads()
+    try replica.file.uploads.prepare()
     return try replica.freeze()
   }
 
@@ -54,7 +55,7 @@ struct OneWayTests {
     let refusal = Refusal(
       operation: operation.id, code: .schemaViolation, detail: "too loud", table: table,
       record: record)
-    _ = try replica.file.quarantine(packet: number, [refusal])
+    _ = try replica.file.refusedOperations.remove(from: number, [refusal])
   }
 
   // MARK: Nothing comes back
@@ -71,7 +72,7 @@ struct OneWayTests {
     #expect(pulled.applied == 1)
     #expect(try replica.rows("SELECT id FROM messages") == [["mine"]])
     #expect(try replica.rows("SELECT id FROM tasks") == [["t"]])
-    #expect(try replica.file.status().toApply == 0)
+    #expect(try replica.file.reports.status().toApply == 0)
     #expect(try replica.file.syncState().applied == 3)
   }
 
@@ -135,7 +136,7 @@ struct OneWayTests {
     try fail(replica)
     #expect(try sent(replica).isEmpty)
     #expect(try states(replica) == ["a deleted failed"])
-    _ = try replica.file.retryUploads(table: nil, record: nil)
+    _ = try replica.file.uploads.retry(table: nil, record: nil)
     try confirm(sent(replica), replica)
     #expect(try states(replica).isEmpty)
   }
@@ -171,8 +172,8 @@ struct OneWayTests {
     #expect(again[0].operations[0] == lost[0].operations[0])
     #expect(again.map(\.dependency) == [nil, again[0].tail])
     #expect(try states(replica) == ["a dirty failed"])
-    #expect(try replica.file.status().unsent == 1)
-    #expect(try replica.file.status().pending == 2)
+    #expect(try replica.file.reports.status().unsent == 1)
+    #expect(try replica.file.reports.status().pending == 2)
   }
 
   @Test("a change that arrived in spite of a failure is confirmed by the next pull")
@@ -194,7 +195,7 @@ struct OneWayTests {
     try replica.run("INSERT INTO messages VALUES ('a', 'x')")
     let packet = try sent(replica)
     try fail(replica)
-    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
+    #expect(try replica.file.uploads.retry(table: "messages", record: "a") == 1)
     #expect(try states(replica) == ["a dirty"])
     #expect(try sent(replica) == packet)
   }
@@ -208,7 +209,7 @@ struct OneWayTests {
     replica.clock.now += 1_000
     try replica.run("INSERT INTO tasks(id) VALUES ('later')")
     let later = try #require(try replica.pending.last?.time)
-    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
+    #expect(try replica.file.uploads.retry(table: "messages", record: "a") == 1)
     #expect(try replica.pending.map(\.key.record) == ["later", "a"])
     let stored = try replica.rows("SELECT clock FROM ferry_replica")
     #expect(stored == [[.integer(Int64(bitPattern: later.rawValue))]])
@@ -221,7 +222,7 @@ struct OneWayTests {
     try fail(replica)
     #expect(try sent(replica).isEmpty)
     try replica.run("INSERT INTO tasks(id) VALUES ('b')")
-    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
+    #expect(try replica.file.uploads.retry(table: "messages", record: "a") == 1)
     #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["b", "a"])
   }
 
@@ -235,16 +236,16 @@ struct OneWayTests {
     try fail(replica)
     #expect(try sent(replica).isEmpty)
     try replica.run("INSERT INTO tasks(id) VALUES ('t')")
-    #expect(try replica.file.retryUploads(table: "messages", record: "b") == 1)
+    #expect(try replica.file.uploads.retry(table: "messages", record: "b") == 1)
     try replica.run("INSERT INTO tasks(id) VALUES ('u')")
     let pending = try replica.pending
     #expect(pending.map(\.key.record) == ["t", "b", "u"])
     #expect(pending[1] == made[1])
     #expect(pending[0].time > made[1].time && pending[2].time > pending[0].time)
-    #expect(try replica.file.retryUploads(table: "messages", record: nil) == 1)
-    #expect(try replica.file.retryUploads(table: nil, record: nil) == 0)
+    #expect(try replica.file.uploads.retry(table: "messages", record: nil) == 1)
+    #expect(try replica.file.uploads.retry(table: nil, record: nil) == 0)
     #expect(throws: ReplicaError.self) {
-      try replica.file.retryUploads(table: "messages", record: "a")
+      try replica.file.uploads.retry(table: "messages", record: "a")
     }
   }
 
@@ -257,7 +258,7 @@ struct OneWayTests {
     try replica.run("UPDATE messages SET body = 'y' WHERE id = 'b'")
     #expect(try sent(replica).isEmpty)
     #expect(try states(replica) == ["a dirty failed", "b dirty failed"])
-    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 2)
+    #expect(try replica.file.uploads.retry(table: "messages", record: "a") == 2)
     let packet = try #require(try sent(replica).first)
     #expect(packet.operations.map(\.key.record) == ["a", "b"])
     #expect(packet.operations[1].columns == [Column("body", "y")])
@@ -276,7 +277,7 @@ struct OneWayTests {
     }
     try fail(replica)
     #expect(try sent(replica).flatMap(\.operations).count == 6)
-    #expect(try replica.file.status().unsent == 0)
+    #expect(try replica.file.reports.status().unsent == 0)
   }
 
   @Test("failed changes of an automatic table are not marked, and go with the next sync")
@@ -295,7 +296,7 @@ struct OneWayTests {
     try replica.run("INSERT INTO messages VALUES ('a', 'x')")
     let newest = try replica.file.queue.newestOrder()
     try replica.run("INSERT INTO messages VALUES ('b', 'x')")
-    try replica.file.markFailed(through: newest, "gone")
+    try replica.file.uploads.markFailed(through: newest, "gone")
     #expect(try states(replica) == ["a dirty failed", "b dirty"])
   }
 
@@ -326,7 +327,7 @@ struct OneWayTests {
     try replica.run("DELETE FROM messages")
     #expect(try sent(replica).isEmpty)
     #expect(try states(replica) == ["a dirty deleted failed"])
-    _ = try replica.file.retryUploads(table: "messages", record: "a")
+    _ = try replica.file.uploads.retry(table: "messages", record: "a")
     #expect(try sent(replica).flatMap(\.operations).map(\.kind) == [.delete])
   }
 
@@ -374,9 +375,9 @@ struct OneWayTests {
     try replica.apply([
       maker.change(1, "t", "a", [Column("n", 9)]), maker.change(2, "t", "b", [Column("n", 1)]),
     ])
-    #expect(try replica.file.status().toApply == 1)
+    #expect(try replica.file.reports.status().toApply == 1)
     try replica.file.track(["t"], direction: .uploadOnly(automatic: false))
-    #expect(try replica.file.status().toApply == 0)
+    #expect(try replica.file.reports.status().toApply == 0)
     try replica.apply([maker.change(3, "t", "a", [Column("n", 2)])])
     #expect(try replica.rows("SELECT id FROM t") == [["b"]])
   }

@@ -14,7 +14,7 @@ struct OwnAdvanceTests {
     try replica.apply([], head: 10)
     for index in 0..<count {
       try replica.run("INSERT INTO tasks(id) VALUES ('t\(index)')")
-      try replica.file.freezePackets(limit: 10)
+      try replica.file.chain.freeze(limit: 10)
     }
     return (replica, try replica.freeze())
   }

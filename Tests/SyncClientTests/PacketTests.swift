@@ -194,7 +194,7 @@ struct PacketTests {
     try replica.apply([], head: 10)
     for name in ["a", "b", "c"] {
       try replica.run("INSERT INTO tasks(id) VALUES ('\(name)')")
-      try replica.file.freezePackets(limit: 10)
+      try replica.file.chain.freeze(limit: 10)
     }
     let packets = try replica.freeze()
     #expect(packets.count == 3)
@@ -254,7 +254,7 @@ struct PacketTests {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
     let packet = try replica.freeze()[0]
-    try replica.file.markUnrecorded("tasks")
+    try replica.file.unrecordedWrites.mark("tasks")
     _ = try replica.file.chain.receive(
       replica.receipt(packet, first: 1, outcomes: [Outcome(isOverruled: true)]))
     #expect(try replica.file.refreshes.isEmpty())

@@ -42,7 +42,7 @@ struct PushRecoveryTests {
       try await replica.write {
         try $0.execute("INSERT INTO notes VALUES (?, 'x')", [.text(record)])
       }
-      try await replica.thread.run { try $0.freezePackets(limit: 9) }
+      try await replica.thread.run { try $0.chain.freeze(limit: 9) }
     }
     // A copy of the file has sent three of them, and then something else.
     let packets = try await replica.thread.run { file in

@@ -34,7 +34,7 @@ struct QuarantineCascadeTests {
       operation: operation.id, code: .uniqueTaken, detail: "taken", table: operation.key.table,
       record: record)
     let number = try replica.file.packets.open()[0].number
-    _ = try replica.file.quarantine(packet: number, [refusal])
+    _ = try replica.file.refusedOperations.remove(from: number, [refusal])
     return try replica.file.quarantine.oldest(9).flatMap(\.operations)
       .map { "\($0.kind) \($0.key.record)" }
   }
@@ -70,7 +70,7 @@ struct QuarantineCascadeTests {
     try replica.apply(
       (0..<count).map { maker.change(SequenceNumber($0 + 10), "k", "c\($0)", [Column("p", "P2")]) })
     try replica.apply([maker.deletion(100, "p", "P2")])
-    let pending = try replica.file.pendingOperations(limit: 1_000)
+    let pending = try replica.file.queue.oldest(1_000)
     #expect(pending.count == count + 1)
     #expect(Set(pending.map(\.group)).count == count + 1)
     #expect(pending.allSatisfy { $0.operation.base == 0 })
@@ -155,7 +155,7 @@ struct QuarantineCascadeTests {
     let bad = try #require(first.operations.first { $0.key.record == "bad" })
     let refusal = Refusal(
       operation: bad.id, code: .uniqueTaken, detail: "taken", table: "p", record: "bad")
-    #expect(try replica.file.quarantine(packet: packets[1].number, [refusal]) == 2)
+    #expect(try replica.file.refusedOperations.remove(from: packets[1].number, [refusal]) == 2)
     // The remaining operations can be sent: no packet lacks one.
     let sent = try replica.freeze().flatMap(\.operations).map(\.key.record)
     #expect(sent == ["later"])

@@ -54,7 +54,7 @@ final class ReplicaFixture {
   }
 
   var pending: [SyncOperation] {
-    get throws { try file.pendingOperations(limit: 100_000).map(\.operation) }
+    get throws { try file.queue.oldest(100_000).map(\.operation) }
   }
 }
 
@@ -186,7 +186,7 @@ extension ReplicaFixture {
 
   /// Freezes and returns the open packets.
   func freeze(limit: Int = 4) throws -> [Packet] {
-    try file.freezePackets(limit: limit)
+    try file.chain.freeze(limit: limit)
     return try file.packets.open().map {
       try file.operations.packet($0, of: file.identity().device)
     }

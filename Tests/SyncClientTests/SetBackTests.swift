@@ -33,7 +33,7 @@ struct SetBackTests {
     #expect(again.map(\.dependency) == [packets[0].tail])
     #expect(again.flatMap(\.operations).map(\.columns) == packets[1].operations.map(\.columns))
     #expect(again.flatMap(\.operations).allSatisfy { $0.base <= 1 })
-    #expect(try replica.file.status().lastRecovery?.event == "restored")
+    #expect(try replica.file.reports.status().lastRecovery?.event == "restored")
   }
 
   @Test("archived packets are sent again if the cursor was refused")
@@ -123,7 +123,7 @@ struct SetBackTests {
         + [maker.change(SequenceNumber(count + 2), "notes", "n", [Column("body", "x")])])
     try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
     try replica.apply([], head: 0)
-    let pending = try replica.file.pendingOperations(limit: 100_000)
+    let pending = try replica.file.queue.oldest(100_000)
     #expect(pending.count == count + 2)
     #expect(Set(pending.map(\.group)).count == 1)
   }
@@ -298,7 +298,7 @@ extension SetBackTests {
       operation: packet.operations[1].id, code: .uniqueTaken, detail: "no", table: "tasks",
       record: "b")
     let number = try replica.file.packets.open()[0].number
-    #expect(try replica.file.quarantine(packet: number, [refusal]) == 1)
+    #expect(try replica.file.refusedOperations.remove(from: number, [refusal]) == 1)
     #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["a", "c"])
   }
 
@@ -342,7 +342,7 @@ extension SetBackTests {
     let number = try replica.file.packets.open()[1].number
     let refusal = Refusal(
       operation: refused.id, code: .schemaViolation, detail: "no", table: "tasks", record: "b")
-    #expect(try replica.file.quarantine(packet: number, [refusal]) == 1)
+    #expect(try replica.file.refusedOperations.remove(from: number, [refusal]) == 1)
     let open = try replica.freeze()
     #expect(open.flatMap(\.operations).map(\.key.record) == ["a", "c"])
     #expect(open.map(\.dependency) == [nil, open[0].tail])
@@ -361,7 +361,7 @@ extension SetBackTests {
     let refusal = Refusal(
       operation: edits.operations[1].id, code: .schemaViolation, detail: "no", table: "tasks",
       record: "b")
-    #expect(try replica.file.quarantine(packet: row.number, [refusal]) == 2)
+    #expect(try replica.file.refusedOperations.remove(from: row.number, [refusal]) == 2)
     try replica.run("UPDATE tasks SET title = 'z'")
     let again = try replica.freeze()
     #expect(again.prefix(3).map(\.operations) == packets.map(\.operations))
@@ -380,7 +380,7 @@ extension SetBackTests {
     let open = try replica.freeze()
     #expect(open.map(\.continues) == [false, true, false])
     let number = try #require(try replica.file.packets.open().last).number
-    try replica.file.reopen(packet: number)
+    try replica.file.chain.reopen(packet: number)
     #expect(try replica.file.packets.open().count == 1)
     #expect(try replica.freeze().prefix(1).map(\.operations) == first.map(\.operations))
   }

@@ -35,7 +35,7 @@ struct SpaceShareTests {
   private func family() throws -> ReplicaFile { try file.spaces.file(2) }
 
   private func pending(_ file: ReplicaFile) throws -> [String] {
-    try file.pendingOperations(limit: 100).map {
+    try file.queue.oldest(100).map {
       "\($0.operation.kind.rawValue) \($0.operation.key.record)"
     }
   }
@@ -85,7 +85,7 @@ struct SpaceShareTests {
         pages.change(4, "tasks", "d", [Column("title", "nowhere")]),
       ], to: family())
     #expect(try fixture.rows(rows) == [["a", "private", "mine"], ["c", "family", "good"]])
-    #expect(try family().waitingChanges(limit: 9).count == 3)
+    #expect(try family().waiting.oldest(9).count == 3)
     try apply(
       [
         pages.deletion(5, "tasks", "a", at: 1_900_000_000_000),
@@ -107,7 +107,7 @@ struct SpaceShareTests {
     try apply([pages.change(1, "tasks", "a", [Column("list", "family")])], to: family())
     if !deletesFirst { try delete() }
     #expect(try fixture.rows("SELECT id, list FROM tasks") == [["a", "family"]])
-    #expect(try family().waitingChanges(limit: 9).isEmpty)
+    #expect(try family().waiting.oldest(9).isEmpty)
     #expect(try pending(file) == [] && pending(family()) == [])
   }
 
@@ -183,7 +183,7 @@ struct SpaceShareTests {
       to: family())
     #expect(
       try fixture.rows(numbers) == [["1", "private"], ["2", "family"], ["3", "private"]])
-    #expect(try family().waitingChanges(limit: 9).isEmpty)
+    #expect(try family().waiting.oldest(9).isEmpty)
   }
 
   @Test(
@@ -200,7 +200,7 @@ struct SpaceShareTests {
     try apply([pages.change(1, "counted", "a", [Column("list", "family")])], to: family())
     if !deletesFirst { try delete() }
     #expect(try fixture.rows(numbers) == [["1", "private"], ["2", "family"]])
-    #expect(try family().waitingChanges(limit: 9).isEmpty)
+    #expect(try family().waiting.oldest(9).isEmpty)
     #expect(try file.record(of: "counted", key: [.integer(2)]) == "a")
   }
 
@@ -215,7 +215,7 @@ struct SpaceShareTests {
     #expect(try pending(file) == ["insert a"])
     #expect(try pending(family()) == ["insert b"])
     #expect(
-      try family().pendingOperations(limit: 9)[0].operation.columns.map(\.name).contains("list"))
+      try family().queue.oldest(9)[0].operation.columns.map(\.name).contains("list"))
     try fixture.run("CREATE TABLE lists(name TEXT PRIMARY KEY, color TEXT)")
     try file.spaces.share(["lists"], by: "name")
     try fixture.run("INSERT INTO lists VALUES ('family', 'red'), ('private', 'blue')")
@@ -232,7 +232,7 @@ struct SpaceShareTests {
     try join("work")
     let work = try file.spaces.file(3)
     try fixture.run("INSERT INTO jobs VALUES ('w', 'work', 'hello')")
-    let operation = try #require(try work.pendingOperations(limit: 9).first?.operation)
+    let operation = try #require(try work.queue.oldest(9).first?.operation)
     #expect(operation.key == RecordKey(table: "tasks", record: "w"))
     #expect(operation.columns.map(\.name).sorted() == ["list", "title"])
     let pages = PageMaker()
@@ -250,7 +250,7 @@ struct SpaceShareTests {
     try file.spaces.share(["notes"], by: "list")
     try fixture.run("INSERT INTO notes VALUES ('a', 'family', 'x'), ('b', 'private', 'y')")
     for space in [file, try family()] {
-      let columns = try #require(try space.pendingOperations(limit: 9).first).operation.columns
+      let columns = try #require(try space.queue.oldest(9).first).operation.columns
       #expect(columns.map(\.name).sorted() == ["list", "text"])
     }
   }

@@ -118,7 +118,7 @@ struct SpellingTests {
     #expect(try replica.rows("SELECT text FROM t") == [[1]])
     #expect(
       try replica.file.nameClashes() == [NameClash(table: "t", column: "text", local: "text")])
-    let waiting = try replica.file.waitingChanges(limit: 9)
+    let waiting = try replica.file.waiting.oldest(9)
     #expect(waiting.map(\.reason).contains { $0.contains("is the column body of the space") })
   }
 

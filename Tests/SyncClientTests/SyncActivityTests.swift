@@ -85,7 +85,7 @@ struct SyncActivityTests {
         "INSERT INTO ferry_failures(seq, entry, code, detail, at) "
           + "SELECT seq, 1, 'x', 'y', 0 FROM ferry_operations")
     }
-    #expect(try await replica.thread.run { try $0.needs() } == [.quarantine])
+    #expect(try await replica.thread.run { try $0.reports.needs() } == [.quarantine])
     for await next in replica.activity() where next.needs == [.quarantine] { break }
   }
 }

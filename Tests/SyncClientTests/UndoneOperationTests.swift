@@ -28,7 +28,9 @@ struct UndoneOperationTests {
     try replica.run("DELETE FROM tasks WHERE id = 'b'")
     if isFrozen { _ = try replica.freeze() }
     try replica.file.setWritesRefused("the token's role is reader")
-    for operation in try replica.pending.reversed() { _ = try replica.file.undo(operation.id) }
+    for operation in try replica.pending.reversed() {
+      _ = try replica.file.undoSteps.undo(operation.id)
+    }
     #expect(try replica.pending.isEmpty)
     #expect(
       try replica.rows("SELECT * FROM tasks ORDER BY id") == [["a", "x", 0], ["b", "y", 0]])
@@ -45,10 +47,12 @@ struct UndoneOperationTests {
     try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
     try replica.run("UPDATE tasks SET done = 1 WHERE id = 'a'")
     try replica.file.setWritesRefused("the token's role is reader")
-    _ = try replica.file.undo(try #require(try replica.pending.first).id)
+    _ = try replica.file.undoSteps.undo(try #require(try replica.pending.first).id)
     #expect(try replica.pending.count == 3)
     #expect(try replica.rows("SELECT * FROM tasks WHERE id = 'a'") == [["a", "x", 1]])
-    for operation in try replica.pending.reversed() { _ = try replica.file.undo(operation.id) }
+    for operation in try replica.pending.reversed() {
+      _ = try replica.file.undoSteps.undo(operation.id)
+    }
     #expect(try replica.pending.isEmpty)
     #expect(try replica.rows("SELECT * FROM tasks WHERE id = 'a'") == [["a", "x", 0]])
   }
@@ -59,7 +63,9 @@ struct UndoneOperationTests {
     try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'b'")
     _ = try replica.file.write { try $0.batch("tasks", where: "done = 0", set: ["done": 1]) }
     try replica.file.setWritesRefused("the token's role is reader")
-    for operation in try replica.pending.reversed() { _ = try replica.file.undo(operation.id) }
+    for operation in try replica.pending.reversed() {
+      _ = try replica.file.undoSteps.undo(operation.id)
+    }
     #expect(try replica.pending.isEmpty)
     #expect(try replica.rows("SELECT count(*) FROM ferry_batch_rows") == [[0]])
     #expect(try replica.file.refreshes.next().map(\.record) == ["a", "b"])
@@ -81,7 +87,7 @@ struct UndoneOperationTests {
     ])
     let before = try replica.rows("SELECT * FROM tasks ORDER BY id")
     #expect(before == (isDeleted ? [["b", "y", 0]] : [["a", "theirs", 0], ["b", "y", 0]]))
-    _ = try replica.file.undo(try #require(try replica.pending.first).id)
+    _ = try replica.file.undoSteps.undo(try #require(try replica.pending.first).id)
     #expect(try replica.pending.isEmpty)
     #expect(try replica.rows("SELECT * FROM tasks ORDER BY id") == before)
     #expect(try replica.file.refreshes.next().map(\.record) == ["a"])
@@ -109,7 +115,7 @@ struct UndoneOperationTests {
   func family() throws {
     let replica = try deletedFamily()
     for operation in try replica.pending.reversed() {
-      #expect(try replica.file.undo(operation.id) >= 0)
+      #expect(try replica.file.undoSteps.undo(operation.id) >= 0)
     }
     #expect(try replica.pending.isEmpty)
     #expect(try replica.rows("SELECT * FROM items") == [["i", "l"]])
@@ -120,13 +126,15 @@ struct UndoneOperationTests {
   @Test("a record whose parent is missing comes back with it, by ordinary operations")
   func childFirst() throws {
     let replica = try deletedFamily()
-    _ = try replica.file.undo(try #require(try replica.pending.first).id)
+    _ = try replica.file.undoSteps.undo(try #require(try replica.pending.first).id)
     #expect(
       try replica.pending.map { "\($0.kind) \($0.key.record)" } == [
         "delete i", "delete l", "insert l", "insert i",
       ])
     #expect(try replica.rows("SELECT * FROM items") == [["i", "l"]])
-    for operation in try replica.pending.reversed() { _ = try replica.file.undo(operation.id) }
+    for operation in try replica.pending.reversed() {
+      _ = try replica.file.undoSteps.undo(operation.id)
+    }
     #expect(try replica.pending.isEmpty)
     #expect(try replica.rows("SELECT * FROM items") == [["i", "l"]])
   }
@@ -135,7 +143,7 @@ struct UndoneOperationTests {
   func accepted() throws {
     let replica = try replica()
     try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
-    _ = try replica.file.undo(try #require(try replica.pending.first).id)
+    _ = try replica.file.undoSteps.undo(try #require(try replica.pending.first).id)
     #expect(
       try replica.pending.map(\.columns) == [[Column("title", "mine")], [Column("title", "x")]])
   }
@@ -149,7 +157,7 @@ struct UndoneOperationTests {
     #expect(sent.operations.map(\.key.record) == ["a"])
     try replica.run("INSERT INTO tasks(id) VALUES ('c')")
     try replica.run("INSERT INTO tasks(id) VALUES ('d')")
-    let pending = try replica.file.pendingOperations(limit: 10)
+    let pending = try replica.file.queue.oldest(10)
     let next = try #require(pending.first { $0.operation.key.record == "c" })
     #expect(next.dependency == sent.operations.last?.id)
     #expect(pending.last?.dependency == next.operation.id)

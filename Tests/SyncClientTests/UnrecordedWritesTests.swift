@@ -42,7 +42,7 @@ struct UnrecordedWritesTests {
   }
 
   private static func reconcile(_ fixture: ReplicaFixture) throws -> ReconciledRows {
-    let tables = try fixture.file.currentUnrecordedTables()
+    let tables = try fixture.file.unrecordedWrites.current()
     let table = try #require(tables.first)
     return try Reconciler(fixture.file).reconcile([server], of: table)
   }
@@ -89,7 +89,7 @@ struct UnrecordedWritesTests {
   func deletedSince(isCompared: Bool) throws {
     let fixture = try Self.rebuilt("INSERT INTO tasks(id, title) VALUES ('mine', 'new')")
     if isCompared {
-      let table = try #require(try fixture.file.currentUnrecordedTables().first)
+      let table = try #require(try fixture.file.unrecordedWrites.current().first)
       let absent = Self.pages.deletion(0, "tasks", "mine")
       let result = try Reconciler(fixture.file).reconcile([Self.server, absent], of: table)
       #expect(result.recorded == 1)

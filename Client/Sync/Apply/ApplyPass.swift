@@ -65,7 +65,7 @@ struct ApplyPass {
   /// Applies every change of one page, in order.
   mutating func apply(_ page: PageFeed) throws {
     let opening = try page.open()
-    try file.store(opening.notices)
+    try file.conflictLog.store(opening.notices)
     if try !facts.hasQuestions && file.conflicts.hasOpenQuestions() { facts.hasQuestions = true }
     while let batch = try page.next() {
       for change in batch {
@@ -175,7 +175,7 @@ struct ApplyPass {
   private mutating func perform(_ step: Fate.Step, _ change: Change, isRetry: Bool) throws {
     switch step {
     case .write: break
-    case .resolveQuestions: try file.resolveQuestions(by: change.state, on: change.key)
+    case .resolveQuestions: try file.conflictLog.resolveQuestions(by: change.state, on: change.key)
     case .storeSchema:
       if try file.schemas.store(change.state) { findings.hasNewSchema = true }
     case .deferUnknown:
@@ -301,7 +301,7 @@ extension ApplyPass {
   private mutating func delete(_ change: Change, _ plan: ApplyPlan, hasOwnWrites: Bool) throws {
     let key = change.key
     let forgotten = try forgotten(change, plan)
-    try file.storeFormerRow(change, plan.table, hasOwnWrites: hasOwnWrites)
+    try file.conflictLog.storeFormerRow(change, hasOwnWrites: hasOwnWrites)
     // Dependent rows return together with the record.
     let former = isEndOfList ? try file.referringRow(key) : nil
     let isAlone = try !takingAlong(change) { [file] in

@@ -215,7 +215,7 @@ package struct FirstListFiller {
   /// Returns the states of the tracked tables, by their folded names here.
   private func tableFacts() throws -> [Name: FirstList.Table] {
     let uploads = try file.tracked.uploads()
-    let unrecorded = Set(try file.unrecordedTables().map(\.table))
+    let unrecorded = Set(try file.unrecordedWrites.tables().map(\.table))
     var facts: [Name: FirstList.Table] = [:]
     for name in try file.tracked.names() {
       guard let table = try? file.schema(of: name), table.name == name else { continue }

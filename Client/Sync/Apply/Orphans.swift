@@ -135,10 +135,10 @@ struct Orphans {
   private func storeLost(
     _ key: RecordKey, _ columns: [Column], of operation: OperationID, loser: Stamp, winner: Stamp
   ) throws {
-    try file.store(
+    try file.conflictLog.store(
       Conflict(column: nil, lost: .null, loser: loser, winner: winner), of: operation, on: key)
     for column in columns where column.value != .null {
-      try file.store(
+      try file.conflictLog.store(
         Conflict(column: column.name, lost: column.value, loser: loser, winner: winner),
         of: operation, on: key)
     }

@@ -80,7 +80,8 @@ struct PassFacts {
   init(_ file: ReplicaFile) throws {
     uploads = try file.tracked.uploads()
     unrecorded = Dictionary(
-      try file.unrecordedTables().map { ($0.table, $0) }, uniquingKeysWith: { one, _ in one })
+      try file.unrecordedWrites.tables().map { ($0.table, $0) }, uniquingKeysWith: { one, _ in one }
+    )
     hasPending = try !file.queue.isEmpty()
     hasKept = try !file.kept.isEmpty()
     hasWaiting = try hasKept && file.kept.hasWaitingForParents()

@@ -77,7 +77,7 @@ struct ReplacingPull {
       """)
     var notNamed: [(table: TableSchema, records: [Name])] = []
     let uploads = try file.tracked.uploads()
-    let unrecorded = try file.tablesWithUnknownRows()
+    let unrecorded = try file.unrecordedWrites.tablesWithUnknownRows()
     for name in try file.tracked.names()
     where (replacement == .rescuing || !uploads.contains(name)) && !unrecorded.contains(name) {
       guard let table = try? file.schema(of: name) else { continue }

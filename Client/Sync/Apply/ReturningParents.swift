@@ -160,7 +160,7 @@ struct ReturningParents {
         + "refer to it")
     guard let deletion else { return }
     guard let (id, stamp) = try file.queue.newest(by: file.identity().device) else { return }
-    try file.store(
+    try file.conflictLog.store(
       Conflict(column: nil, lost: .null, loser: deletion, winner: stamp, isQuestion: true), of: id,
       on: key)
   }

@@ -44,7 +44,7 @@ extension ReplicaFile {
               + "it again, "
               + "fill a table of another name, drop \(name), and rename the new one to \(name)")
         }
-        try markAbsent(name)
+        try unrecordedWrites.markAbsent(name)
         continue
       }
       let signature = table.signature(try rules(for: table))
@@ -56,7 +56,7 @@ extension ReplicaFile {
       if !isAsCreated {
         // The table was dropped and created again, or another program renamed columns: then SQLite
         // has rewritten the triggers, and they record the columns under other names.
-        try markUnrecorded(name)
+        try unrecordedWrites.mark(name)
       } else {
         try unrecordedWrites.markNewColumns(of: table)
       }

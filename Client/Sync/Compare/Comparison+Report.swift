@@ -7,7 +7,7 @@ extension Comparison {
   /// Compares all tracked tables except upload-only ones.
   func run() async throws -> VerifyReport {
     var report = VerifyReport(cursor: cursor)
-    report.faults = try await engine.thread.run { try $0.tableFaults() }
+    report.faults = try await engine.thread.run { try $0.unrecordedWrites.faults() }
     let known = try await engine.thread.run { try $0.tracked.names() }
     let faulty = Set(report.faults.map(\.table))
     let tracked = try await source.read { connection in
@@ -114,7 +114,7 @@ extension SyncEngine {
     try await pull(api, &pulled, nil, toPull)
     var report = try await comparison(api, source, progress).run()
     report.unreconciled = try await thread.run {
-      try $0.currentUnrecordedTables().map(\.table)
+      try $0.unrecordedWrites.current().map(\.table)
     }
     try await countWaiting(&report)
     // A sync records the changes of a migration: a repair would remove them.

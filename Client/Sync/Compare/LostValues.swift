@@ -58,11 +58,11 @@ struct LostValues {
       let winner = there?.columns.first { $0.name == column.name }?.stamp
       let conflict = Conflict(
         column: column.name, lost: column.value, loser: loser, winner: winner ?? unknown)
-      try file.store(conflict, of: operation, on: key)
+      try file.conflictLog.store(conflict, of: operation, on: key)
     }
     guard isRowLost else { return }
     let conflict = Conflict(
       column: nil, lost: .null, loser: loser, winner: there?.deleted?.stamp ?? unknown)
-    try file.store(conflict, of: operation, on: key)
+    try file.conflictLog.store(conflict, of: operation, on: key)
   }
 }

@@ -155,7 +155,9 @@ struct Reconciler {
             + "other devices had changed")
       }
       // Otherwise the next sync compares it once more.
-      guard result.left == 0, try file.unrecordedTables().contains(unrecorded) else { return }
+      guard result.left == 0, try file.unrecordedWrites.tables().contains(unrecorded) else {
+        return
+      }
       try file.unrecordedWrites.end(unrecorded.table)
     }
   }
@@ -164,7 +166,8 @@ struct Reconciler {
 
   /// Stores unrecorded values of rows before deferred changes of others replace them.
   func storeOverwritten(in table: TableSchema) throws {
-    guard let unrecorded = try file.unrecordedTables().first(where: { $0.table == table.name })
+    guard
+      let unrecorded = try file.unrecordedWrites.tables().first(where: { $0.table == table.name })
     else {
       return
     }

@@ -15,8 +15,8 @@ extension SyncEngine {
   /// - Returns: The state at the beginning of a push; `nil` if tables were compared.
   func reconcile(_ api: SyncAPI, _ round: inout SyncRound) async throws -> PushStart? {
     let (tables, start) = try await thread.run { file in
-      let tables = try file.currentUnrecordedTables()
-      return (tables, tables.isEmpty ? try file.beginPush() : nil)
+      let tables = try file.unrecordedWrites.current()
+      return (tables, tables.isEmpty ? try file.rounds.beginPush() : nil)
     }
     var result = Reconciled()
     do {

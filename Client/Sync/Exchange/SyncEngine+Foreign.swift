@@ -25,14 +25,14 @@ extension SyncEngine {
       : cut.afterRefusal(transactions: transactions)
     switch decided {
     case .narrow(let smaller):
-      try await thread.run { try $0.reopen(packet: number) }
+      try await thread.run { try $0.chain.reopen(packet: number) }
       if let bytes = smaller.bytesMax { shared.update(packetBytesMax: bytes) }
       return smaller
     case .quarantine:
       guard try await letsSmallRequestsThrough(api, facts.key) else { throw answer }
       let (code, detail) = (answer.refusalCode, answer.text)
       report.quarantined += try await thread.run {
-        try $0.quarantine(packet: number, code: code, detail: detail)
+        try $0.refusedOperations.removePacket(number, code: code, detail: detail)
       }
       return PacketCut(bytesMax: cut.bytesMax)
     }

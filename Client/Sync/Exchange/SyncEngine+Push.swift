@@ -14,7 +14,7 @@ extension SyncEngine {
     _ api: SyncAPI, _ report: inout SyncReport, _ start: PushStart? = nil, inFlight: Int? = nil,
     _ progress: @escaping Progress
   ) async throws -> Int64 {
-    let start = if let start { start } else { try await thread.run { try $0.beginPush() } }
+    let start = if let start { start } else { try await thread.run { try $0.rounds.beginPush() } }
     var recovery = PushRecovery(isOrdered: start.isChainSentAgain)
     while true {
       let width = recovery.isOrdered ? 1 : inFlight ?? options.packetsInFlight
@@ -26,11 +26,11 @@ extension SyncEngine {
         try await thread.run { try $0.chain.renewIdentity(problem.code, because: reason) }
       case .pull:
         try await pull(api, &report, nil, progress)
-        try await thread.run { try $0.prepareUploads() }
+        try await thread.run { try $0.uploads.prepare() }
       case .pullFromStart:
         try await thread.run { try ReplacingPull($0).begin(problem) }
         try await pull(api, &report, nil, progress)
-        try await thread.run { try $0.prepareUploads() }
+        try await thread.run { try $0.uploads.prepare() }
       case .giveUp: throw ReplicaError.leftBehind(problem.detail)
       }
     }
@@ -87,21 +87,25 @@ extension SyncEngine {
     next.groupsMax = .max
     switch RefusalAnswer.decide(problem, transactions: transactions, isWidest: cut.isWidest) {
     case .narrow(let count):
-      try await thread.run { try $0.reopen(packet: number) }
+      try await thread.run { try $0.chain.reopen(packet: number) }
       next.groupsMax = count
     case .widen:
-      try await thread.run { try $0.reopen(packet: number) }
+      try await thread.run { try $0.chain.reopen(packet: number) }
       next.isWidest = true
     case .wait:
       // The user may delete pending rows before the next sync.
-      try await thread.run { try $0.reopen(packet: number) }
+      try await thread.run { try $0.chain.reopen(packet: number) }
       throw ReplicaError.refused(problem)
     case .quarantineNamed:
-      let count = try await thread.run { try $0.quarantine(packet: number, problem.refusals) }
+      let count = try await thread.run {
+        try $0.refusedOperations.remove(from: number, problem.refusals)
+      }
       guard count > 0 else { throw ReplicaError.refused(problem) }
       report.quarantined += count
     case .quarantineAll:
-      report.quarantined += try await thread.run { try $0.quarantine(packet: number, problem) }
+      report.quarantined += try await thread.run {
+        try $0.refusedOperations.removePacket(number, problem)
+      }
     }
     return next
   }
@@ -120,7 +124,9 @@ extension SyncEngine {
       report.buffered = try await withThrowingTaskGroup(of: SentPacket.self) { group in
         var inFlight = 0
         var refusal: (packet: Int64, error: any Error)?
-        var next = try await thread.run { try $0.nextToSend(besides: [], room: inFlightMax, cut) }
+        var next = try await thread.run {
+          try $0.rounds.nextToSend(besides: [], room: inFlightMax, cut)
+        }
         total = max(total, next.pending)
         while true {
           for packet in next.packets {
@@ -149,7 +155,10 @@ extension SyncEngine {
             let room = refusal == nil ? inFlightMax - inFlight : 0
             let confirmed: [PacketReceipt]
             (confirmed, next) = try await thread.run { [sent] file in
-              (try file.chain.receive(answer), try file.nextToSend(besides: sent, room: room, cut))
+              (
+                try file.chain.receive(answer),
+                try file.rounds.nextToSend(besides: sent, room: room, cut)
+              )
             }
             done += confirmed.reduce(0) { $0 + $1.outcomes.count }
             report.add(confirmed)

@@ -16,7 +16,9 @@ extension SyncEngine {
       } catch {
         let failure = ReplicaError(error)
         if failure.isOfDelivery {
-          try await thread.run { try $0.markFailed(through: begun.newest, failure.description) }
+          try await thread.run {
+            try $0.uploads.markFailed(through: begun.newest, failure.description)
+          }
         }
         throw error
       }

@@ -38,7 +38,7 @@ package struct SyncEngine: Sendable {
   /// Pulls until the head is reached (SPEC.md §5).
   func pull(progress: @escaping Progress) async throws -> SyncReport {
     try await locked {
-      try $0.beginPull()
+      try $0.rounds.beginPull()
     } round: { api, start, round in
       try await pull(api, &round.report, start, progress)
     }
@@ -47,7 +47,7 @@ package struct SyncEngine: Sendable {
   /// Applies all of the server's changes, then sends pending operations (SPEC.md §4).
   func push(progress: @escaping Progress) async throws -> SyncReport {
     try await lockedToSend {
-      try $0.beginPull()
+      try $0.rounds.beginPull()
     } round: { api, start, round in
       try await pull(api, &round.report, start, progress)
       let first = try await reconcile(api, &round)
@@ -70,7 +70,7 @@ package struct SyncEngine: Sendable {
     trustingHead head: SequenceNumber? = nil, progress: @escaping Progress
   ) async throws -> SyncReport {
     try await lockedToSend {
-      try $0.isPullNeeded(trusting: head) ? $0.beginPull() : nil
+      try $0.rounds.isPullNeeded(trusting: head) ? $0.rounds.beginPull() : nil
     } round: { api, start, round in
       if let start { try await pull(api, &round.report, start, progress) }
       var first: PushStart? = try await reconcile(api, &round)
@@ -78,7 +78,10 @@ package struct SyncEngine: Sendable {
         round.sentThrough = try await push(
           api, &round.report, first, inFlight: attempt == 0 ? nil : 1, progress)
         first = nil
-        guard let start = try await thread.run({ try $0.isBehind() ? $0.beginPull() : nil })
+        guard
+          let start = try await thread.run({
+            try $0.rounds.isBehind() ? $0.rounds.beginPull() : nil
+          })
         else { break }
         try await pull(api, &round.report, start, progress)
         // A rolled-back server needs the lost operations again, and a list may leave records to
@@ -132,7 +135,7 @@ package struct SyncEngine: Sendable {
       let (offset, shown) = (shared.clockOffset, api.names.now)
       let (report, needs, names) = try await thread.run { [result] in
         (
-          try $0.finish(result, clockOffset: offset), try $0.needs(),
+          try $0.rounds.finish(result, clockOffset: offset), try $0.reports.needs(),
           try $0.nameWork(after: shown, sends: result.sentThrough != nil)
         )
       }
@@ -202,7 +205,8 @@ package struct SyncEngine: Sendable {
     for attempt in 1... {
       do {
         repeat {
-          let from = if let start { start } else { try await thread.run { try $0.beginPull() } }
+          let from =
+            if let start { start } else { try await thread.run { try $0.rounds.beginPull() } }
           start = nil
           guard try await pullPages(api, from, &bound, &report, progress) else { return }
         } while true

@@ -201,7 +201,7 @@ package struct Watcher: Sendable {
       let state = try file.syncState()
       return try state.epoch == nil || head > state.applied || file.queue.count() > 0
         || file.hasUnsentName() || !file.refreshes.isEmpty() || file.tracked.hasReturning()
-        || !file.currentUnrecordedTables().isEmpty
+        || !file.unrecordedWrites.current().isEmpty
     }
   }
 }

@@ -88,7 +88,7 @@ struct OperationTable {
   static let selection = "SELECT \(columns) FROM ferry_pending"
 
   /// The same, with the operation on which each one depends.
-  static let chain = "SELECT \(columns), dependency FROM ferry_pending"
+  private static let chain = "SELECT \(columns), dependency FROM ferry_pending"
 
   /// A condition: the pending operation is one on record `?1` of table `?2`, or a batch with
   /// changes to it.
@@ -125,6 +125,21 @@ struct OperationTable {
       ORDER BY seq DESC LIMIT 1
       """, key.record, key.table
     ) { try pending($0).operation }
+  }
+
+  /// Returns the place of a pending operation.
+  func order(of id: OperationID) throws -> Int64? {
+    try connection.first("SELECT seq FROM ferry_pending WHERE id = ?", id.value) { $0.int64(0) }
+  }
+
+  /// Returns pending operations, oldest first, with the operations on which they depend.
+  func oldest(_ limit: Int) throws -> [PendingOperation] {
+    try connection.rows("\(Self.chain) ORDER BY seq LIMIT ?", limit) { row in
+      var operation = try pending(row)
+      if operation.operation.kind == .update { operation.former = try formerColumns(row, at: 9) }
+      operation.dependency = row.optionalText(11).flatMap { UniqueID($0) }.map(OperationID.init)
+      return operation
+    }
   }
 
   /// Reads a row of ``selection``.
@@ -288,5 +303,47 @@ struct OperationTable {
         ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0;
       DELETE FROM ferry_batch_rows WHERE seq IN \(settled)
       """)
+  }
+}
+
+/// Own operations in the queue or the archive.
+extension OperationTable {
+  private static let own = "FROM ferry_operations WHERE state <= 1"
+  private static let ownSelection = "SELECT \(columns), state \(own)"
+
+  /// Returns own operations, newest first; confirmed ones as long as the archive has them.
+  func newestOwn(_ limit: Int) throws -> [OwnOperation] {
+    try connection.rows("\(Self.ownSelection) ORDER BY seq DESC LIMIT ?", limit, row: ownOperation)
+  }
+
+  /// Returns own operations with this beginning of the identifier, newest first.
+  func newestOwn(_ limit: Int, beginningWith prefix: UniqueIDPrefix) throws -> [OwnOperation] {
+    try connection.rows(
+      "\(Self.ownSelection) AND id BETWEEN ? AND ? ORDER BY seq DESC LIMIT ?", prefix.first,
+      prefix.last, limit, row: ownOperation)
+  }
+
+  /// Returns an own operation; `nil` if it is not here.
+  func own(_ id: OperationID) throws -> OwnOperation? {
+    try connection.first(
+      "\(Self.ownSelection) AND id = ? ORDER BY state LIMIT 1", id.value, row: ownOperation)
+  }
+
+  func hasOwn(_ id: OperationID) throws -> Bool {
+    try connection.exists("SELECT 1 \(Self.own) AND id = ?", id.value)
+  }
+
+  /// Returns the identifiers of all own operations.
+  func ownIDs() throws -> UniqueIDAbbreviations {
+    UniqueIDAbbreviations(
+      try connection.rows("SELECT id \(Self.own)") {
+        $0.uniqueID(0) ?? UniqueID(high: 0, low: 0)
+      })
+  }
+
+  private func ownOperation(_ row: SQLiteStatement) throws -> OwnOperation {
+    OwnOperation(
+      operation: try pending(row).operation, former: try formerColumns(row, at: 9),
+      isConfirmed: OperationState(rawValue: row.int64(11)) == .confirmed)
   }
 }

@@ -34,6 +34,17 @@ struct PacketChain: OutboxLedger {
     return result
   }
 
+  /// Freezes waiting operations into packets until `limit` of them are open, without those that wait
+  /// for a failed upload.
+  ///
+  /// - Parameter cut: special sizes of the packets.
+  func freeze(limit: Int, _ cut: PacketCut = PacketCut()) throws {
+    try connection.transaction {
+      try file.uploads.withholdFollowers()
+      try file.operations.freeze(limit: limit, cut)
+    }
+  }
+
   // MARK: Receipts
 
   /// Stores the receipts of one answer. Returns the packets newly confirmed.
@@ -54,7 +65,7 @@ struct PacketChain: OutboxLedger {
     let outcomes = receipt.outcomes
     guard outcomes.contains(where: { $0.isOverruled || !$0.conflicts.isEmpty }) else { return }
     // In these tables perhaps only this device has the row. A comparison decides about it.
-    let omitted = try file.tablesWithUnknownRows().union(file.tracked.uploads())
+    let omitted = try file.unrecordedWrites.tablesWithUnknownRows().union(file.tracked.uploads())
     let schema = try file.schemas.current()
     for (operation, outcome) in zip(try file.operations.operations(of: packet), outcomes) {
       let key = operation.key
@@ -63,7 +74,7 @@ struct PacketChain: OutboxLedger {
       where try operation.kind != .delete
         || !file.conflicts.has(conflict, of: operation.id, on: key)
       {
-        try file.store(conflict, of: operation.id, on: key)
+        try file.conflictLog.store(conflict, of: operation.id, on: key)
       }
       guard outcome.isOverruled, outcome.conflicts.isEmpty, operation.kind != .batch,
         !omitted.contains(key.table)
@@ -86,7 +97,7 @@ struct PacketChain: OutboxLedger {
 
   private func archive(through order: Int64?, now: Int64) throws {
     guard let order else { return }
-    try file.resolveQuestionsByOwnWrites()
+    try file.conflictLog.resolveQuestionsByOwnWrites()
     try file.operations.rememberClock()
     let last = try packets.archive(through: order, now: now, wall: file.wallClock())
     try refreshOverwritten(after: last, through: order)
@@ -288,6 +299,13 @@ struct PacketChain: OutboxLedger {
   private func reopenUnproved() throws {
     guard let number = try packets.firstUnproved() else { return }
     _ = try restoreArchived(after: number - 1)
+  }
+
+  /// Reopens a rejected packet, to be cut smaller. The server then names the rejected operation.
+  func reopen(packet number: Int64) throws {
+    try connection.transaction {
+      if let row = try packets.packet(number) { try reopenPackets(from: row) }
+    }
   }
 
   /// Opens a refused packet and all packets after it again, in a chain under a new identifier.

@@ -66,6 +66,11 @@ enum UndoDecision: Equatable {
     }
   }
 
+  /// Returns the number of columns that the undo concerns.
+  func columnCount(of operation: SyncOperation) -> Int {
+    if case .set(let former) = self { former.count } else { operation.columns.count }
+  }
+
   /// Returns true if the undo removes the operation from the queue: the server would accept no operation that
   /// reverts it, nothing here depends on it, and at most the record's own row changes. An operation without a
   /// value left to undo is removed as well: it could never be sent. The server's values follow.

@@ -60,7 +60,7 @@ extension Replica {
   /// let present = try await replica.presentSides(of: kept)
   /// ```
   public func presentSides(of conflicts: [KeptConflict]) async throws -> [PresentSide] {
-    try await typed { try await thread.run { try $0.presentSides(of: conflicts) } }
+    try await typed { try await thread.run { try $0.conflictAnswers.presentSides(of: conflicts) } }
   }
 
   /// Returns lost values, newest first.
@@ -78,7 +78,7 @@ extension Replica {
   ) async throws -> [KeptConflict] {
     try await typed {
       try await thread.run {
-        try $0.resolveQuestionsByOwnWrites()
+        try $0.conflictLog.resolveQuestionsByOwnWrites()
         return try $0.conflicts.newest(
           limit, openOnly: openOnly, own: $0.ownNames(), in: isIncluded)
       }
@@ -107,7 +107,9 @@ extension Replica {
   /// Answers a conflict. Returns true if there is an operation to send: a record that stays deleted
   /// needs none.
   package func decide(_ number: Int64, _ answer: ConflictAnswer) async throws -> Bool {
-    let isRecorded = try await typed { try await thread.run { try $0.resolve(number, answer) } }
+    let isRecorded = try await typed {
+      try await thread.run { try $0.conflictAnswers.resolve(number, answer) }
+    }
     wakeWatchers()
     return isRecorded
   }

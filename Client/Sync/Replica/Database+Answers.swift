@@ -10,7 +10,7 @@ extension Database {
   /// - Parameter number: the space's number in the file.
   package func conflicts(_ limit: Int, ofLedger number: Int) throws -> [KeptConflict] {
     let file = try ledger(number)
-    try file.resolveQuestionsByOwnWrites()
+    try file.conflictLog.resolveQuestionsByOwnWrites()
     return try file.conflicts.newest(limit, own: file.ownNames())
   }
 
@@ -18,17 +18,17 @@ extension Database {
   package func resolve(
     _ conflict: Int64, _ answer: ConflictAnswer, ofLedger number: Int
   ) throws {
-    try mapped { _ = try ledger(number).answer(conflict, answer) }
+    try mapped { _ = try ledger(number).conflictAnswers.answer(conflict, answer) }
   }
 
   /// Returns the operations of this device, newest first.
   package func ownOperations(_ limit: Int, ofLedger number: Int) throws -> [OwnOperation] {
-    try ledger(number).ownOperations(limit: limit)
+    try ledger(number).queue.newestOwn(limit)
   }
 
   /// Undoes an operation as ``Replica/undo(_:)`` does.
   package func undo(_ operation: OperationID, ofLedger number: Int) throws -> Int {
-    try mapped { try ledger(number).revert(operation) }
+    try mapped { try ledger(number).undoSteps.revert(operation) }
   }
 
   private func ledger(_ number: Int) throws -> ReplicaFile {

@@ -61,7 +61,7 @@ extension Database {
     let request = BatchRequest(
       table: table, effect: effect, columns: columns, predicate: predicate)
     do {
-      return try spaces.files(of: table).reduce(0) { try $0 + $1.recordBatch(request) }
+      return try spaces.files(of: table).reduce(0) { try $0 + $1.batches.record(request) }
     } catch {
       throw ReplicaError(error)
     }

@@ -14,7 +14,7 @@ extension Replica {
   /// Returns the operations recorded on this replica, newest first. Confirmed operations are kept
   /// for 14 days, at most 100,000 of them.
   public func ownOperations(limit: Int = 1_000) async throws -> [OwnOperation] {
-    try await typed { try await thread.run { try $0.ownOperations(limit: limit) } }
+    try await typed { try await thread.run { try $0.queue.newestOwn(limit) } }
   }
 
   /// Returns the operations with this beginning of the identifier, newest first.
@@ -22,18 +22,18 @@ extension Replica {
     beginningWith prefix: UniqueIDPrefix, limit: Int
   ) async throws -> [OwnOperation] {
     try await typed {
-      try await thread.run { try $0.ownOperations(beginningWith: prefix, limit: limit) }
+      try await thread.run { try $0.queue.newestOwn(limit, beginningWith: prefix) }
     }
   }
 
   /// Returns whether an operation is pending, or confirmed and still kept here.
   package func hasOperation(_ operation: OperationID) async throws -> Bool {
-    try await typed { try await thread.run { try $0.hasOperation(operation) } }
+    try await typed { try await thread.run { try $0.queue.hasOwn(operation) } }
   }
 
   /// Returns the identifiers of all operations this replica can undo, for their short forms.
   package func ownOperationIDs() async throws -> UniqueIDAbbreviations {
-    try await typed { try await thread.run { try $0.ownOperationIDs() } }
+    try await typed { try await thread.run { try $0.queue.ownIDs() } }
   }
 
   /// Undoes an operation of this replica with an ordinary operation. Values unchanged since become
@@ -48,7 +48,7 @@ extension Replica {
   ///   left to undo.
   @discardableResult
   public func undo(_ operation: OperationID) async throws -> Int {
-    let count = try await typed { try await thread.run { try $0.undo(operation) } }
+    let count = try await typed { try await thread.run { try $0.undoSteps.undo(operation) } }
     wakeWatchers()
     return count
   }

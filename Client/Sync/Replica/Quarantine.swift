@@ -39,7 +39,7 @@ extension Replica {
   ///   then.
   public func retryQuarantined(_ number: Int64, changing changes: [Column] = []) async throws {
     try await typed {
-      try await thread.run { try $0.retryQuarantined(number, changing: changes) }
+      try await thread.run { try $0.quarantineAnswers.retry(number, changing: changes) }
     }
     wakeWatchers()
   }
@@ -49,7 +49,7 @@ extension Replica {
   /// - Throws: ``ReplicaError/notFound(_:)``.
   public func discardQuarantined(_ number: Int64) async throws {
     try await typed {
-      guard try await thread.run({ try $0.discardQuarantined(number) }) else {
+      guard try await thread.run({ try $0.quarantineAnswers.discard(number) }) else {
         throw ReplicaError.notFound(.quarantineEntry(number))
       }
     }

@@ -14,7 +14,7 @@ extension Replica {
   /// ```
   public func activity() -> AsyncStream<SyncActivity> {
     Task { [engine, thread] in
-      guard let needs = try? await thread.run({ try $0.needs() }) else { return }
+      guard let needs = try? await thread.run({ try $0.reports.needs() }) else { return }
       engine.activity.update { $0.add(needs) }
     }
     return engine.activity.stream()

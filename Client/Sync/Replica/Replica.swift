@@ -359,7 +359,7 @@ public final class Replica: DatabaseAccess {
 
   /// Returns the replica's status.
   public func status() async throws -> ReplicaStatus {
-    try await typed { try await thread.run { try $0.status() } }
+    try await typed { try await thread.run { try $0.reports.status() } }
   }
 
   /// Returns warnings about security; see ``ReplicaStatus/warnings``.
@@ -369,12 +369,12 @@ public final class Replica: DatabaseAccess {
 
   /// Returns the operations not confirmed by the server, oldest first.
   public func pendingOperations(limit: Int = 1_000) async throws -> [PendingOperation] {
-    try await typed { try await thread.run { try $0.pendingOperations(limit: limit) } }
+    try await typed { try await thread.run { try $0.queue.oldest(limit) } }
   }
 
   /// Returns waiting pulled changes, with the reason.
   public func waitingChanges(limit: Int = 1_000) async throws -> [WaitingChange] {
-    try await typed { try await thread.run { try $0.waitingChanges(limit: limit) } }
+    try await typed { try await thread.run { try $0.waiting.oldest(limit) } }
   }
 
   /// Returns the tables that changes wait for: absent ones, and those with absent columns.

@@ -151,7 +151,28 @@ package final class ReplicaFile {
   /// The packets as the server confirms them.
   var chain: PacketChain { PacketChain(self) }
 
+  /// Operations the server can never apply, and the answers to them.
+  var quarantine: QuarantineTable { QuarantineTable(connection: connection, queue: queue) }
+  var refusedOperations: RefusedOperations { RefusedOperations(file: self) }
+  var quarantineAnswers: QuarantineAnswers { QuarantineAnswers(file: self) }
+
+  var failedUploads: FailedUploads { FailedUploads(connection: connection) }
+  var uploads: UploadSteps { UploadSteps(file: self) }
+
+  var conflicts: ConflictTable { ConflictTable(connection: connection, limits: limits) }
+  var conflictLog: ConflictLog { ConflictLog(file: self) }
+  var conflictAnswers: ConflictAnswers { ConflictAnswers(file: self) }
+  var formerRows: FormerRows { FormerRows(connection: connection, limits: limits) }
+
+  var batches: BatchWriter { BatchWriter(file: self) }
+  var undoSteps: UndoSteps { UndoSteps(file: self) }
+  var reports: ReplicaReports { ReplicaReports(file: self) }
+  var rounds: RoundSteps { RoundSteps(file: self) }
+  var unrecordedWrites: UnrecordedWrites { UnrecordedWrites(file: self) }
+
   // MARK: Pulled changes
+
+  var waiting: WaitingChanges { WaitingChanges(file: self) }
 
   /// Changes waiting for the local schema.
   var kept: KeptChanges { KeptChanges(connection: connection, limits: limits) }
@@ -182,6 +203,13 @@ package final class ReplicaFile {
 
   /// Returns the plan to apply changes to a table; `nil` if the file does not have it by this name.
   func plan(for table: Name) throws -> ApplyPlan? { try plans.plan(for: table, in: self) }
+
+  /// Returns a plan for writes of the user's, which follow no rules of the space.
+  func plainPlan(for table: Name) throws -> ApplyPlan { plainPlan(try schema(of: table)) }
+
+  func plainPlan(_ table: TableSchema) -> ApplyPlan {
+    ApplyPlan(table: table, rules: .standard, connection: connection)
+  }
 
   // MARK: Names
 

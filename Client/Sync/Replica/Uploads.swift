@@ -26,7 +26,7 @@ extension Replica {
   /// - Parameter table: an upload-only table, named as in the space; `nil` for all.
   public func uploads(table: Name? = nil, limit: Int = 1_000) async throws -> [UploadState] {
     try await typed {
-      try await thread.run { try $0.uploads(of: table, limit: limit) }
+      try await thread.run { try $0.uploads.states(of: table, limit: limit) }
     }
   }
 
@@ -44,7 +44,7 @@ extension Replica {
   @discardableResult
   public func retryUploads(table: Name? = nil, record: Name? = nil) async throws -> Int {
     let count = try await typed {
-      try await thread.run { try $0.retryUploads(table: table, record: record) }
+      try await thread.run { try $0.uploads.retry(table: table, record: record) }
     }
     wakeWatchers()
     return count

@@ -23,10 +23,10 @@ extension ReplicaFile {
     // The next pull begins at the start, and then a returning table is two-way.
     try tracked.set(direction, of: table)
     switch direction {
-    case .twoWay: try releaseUnsent(of: table)
+    case .twoWay: try uploads.release(of: table)
     case .uploadOnly(automatic: let isAutomatic, fill: _):
       try forgetPulled(of: table)
-      if isAutomatic { try releaseUnsent(of: table) }
+      if isAutomatic { try uploads.release(of: table) }
     }
   }
 

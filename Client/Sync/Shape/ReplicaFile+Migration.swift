@@ -96,7 +96,7 @@ extension ReplicaFile {
       }
       let isWritten = !before.locals.union([table.local.folded]).isDisjoint(with: written)
       if isWritten || root != before.root {
-        try markUnrecorded(name)
+        try unrecordedWrites.mark(name)
       } else {
         try unrecordedWrites.markNewColumns(of: table)
       }

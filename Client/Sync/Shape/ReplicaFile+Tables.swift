@@ -172,7 +172,7 @@ extension ReplicaFile {
 
   private func recordRows(ofAdded table: TableSchema) throws {
     if let since = try unrecordedWrites.removeUntracked(table.name) {
-      try markUnrecorded(table.name, since: since)
+      try unrecordedWrites.mark(table.name, since: since)
     } else {
       try recordExistingRows(of: table)
     }
@@ -247,7 +247,7 @@ extension ReplicaFile {
 
   /// Removes a table without triggers from the tracked ones.
   func stopTracking(_ name: Name) throws {
-    try releaseUnsent(of: name)
+    try uploads.release(of: name)
     try unrecordedWrites.markUntracked(name)
     try tracked.remove(name)
     forgetNames()

@@ -159,7 +159,7 @@ final class DirectWorld {
   /// Sends pending packets, in any order. Returns whether the identity remains.
   private func push(_ device: DirectDevice, isCalm: Bool) throws -> Bool {
     while true {
-      try device.file.freezePackets(limit: 3)
+      try device.file.chain.freeze(limit: 3)
       let file = device.file
       var packets = try file.packets.open().map {
         try file.operations.packet($0, of: file.identity().device)
@@ -197,7 +197,7 @@ final class DirectWorld {
   ) throws {
     let rows = try device.file.packets.open()
     guard let row = rows.first(where: { $0.tail == packet.tail }) else { throw problem }
-    guard try device.file.quarantine(packet: row.number, problem.refusals) > 0 else {
+    guard try device.file.refusedOperations.remove(from: row.number, problem.refusals) > 0 else {
       throw problem
     }
   }

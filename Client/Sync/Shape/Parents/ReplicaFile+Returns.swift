@@ -75,7 +75,7 @@ extension ReplicaFile {
       guard let parent = link.parent(of: key.record, columns), seen.insert(parent).inserted,
         try !plainPlan(for: parent.table).exists(parent.record)
       else { continue }
-      guard seen.count <= Self.returnsMax, let former = try formerRow(of: parent) else {
+      guard seen.count <= Self.returnsMax, let former = try conflictLog.formerRow(of: parent) else {
         throw ReplicaError.cannotAnswer(
           "\(key.table) \(key.record) refers to \(parent.table) \(parent.record), which does not exist, and "
             + "this device does not have its former values",

@@ -11,18 +11,24 @@ import FerryStoredValues
 /// - Operations rejected by the server go to the quarantine like all others, and return in the same
 ///   way.
 ///
-/// ``UploadQueue`` decides which operations leave and return together.
-extension ReplicaFile {
+/// The driver of ``UploadQueue``, which decides which operations leave and return together.
+struct UploadSteps {
   private static let followsText = "it follows a change that failed"
 
-  var failedUploads: FailedUploads { FailedUploads(connection: connection) }
+  let file: ReplicaFile
+
+  private var connection: SQLiteConnection { file.connection }
+  private var failedUploads: FailedUploads { file.failedUploads }
+  private var quarantine: QuarantineTable { file.quarantine }
+  private var packets: PacketTable { file.packets }
+  private var operations: OperationLog { file.operations }
 
   /// Returns the unconfirmed state of records, by table and record; `nil` for all tables.
-  func uploads(of table: Name?, limit: Int) throws -> [UploadState] {
+  func states(of table: Name?, limit: Int) throws -> [UploadState] {
     try failedUploads.states(of: table, limit: limit).map { state in
       guard state.key.record.isEmpty else { return state }
       var state = state
-      state.batch = try queue.batch(state.identifier)
+      state.batch = try file.queue.batch(state.identifier)
       return state
     }
   }
@@ -32,7 +38,7 @@ extension ReplicaFile {
   /// Marks operations up to this place as failed: the sync that should have sent them, or had made
   /// a packet of them, failed.
   func markFailed(through order: Int64, _ detail: String) throws {
-    let tables = try tracked.uploads(automatic: false)
+    let tables = try file.tracked.uploads(automatic: false)
     if tables.isEmpty { return }
     try connection.transaction {
       let first = try packets.lastConfirmedOrder() + 1
@@ -41,7 +47,7 @@ extension ReplicaFile {
       let failed = try failedUploads.queue().failed(in: first...last, of: tables)
       let count = try failedUploads.mark(failed, detail)
       if count > 0 {
-        try log("unsent", "not delivered: \(count.counted("operation")) of upload-only tables")
+        try file.log("unsent", "not delivered: \(count.counted("operation")) of upload-only tables")
       }
     }
   }
@@ -50,15 +56,15 @@ extension ReplicaFile {
 
   /// Removes failed operations from the queue unless the pull before has shown their arrival, and
   /// returns automatic ones to it.
-  func prepareUploads() throws {
-    guard try !tracked.uploads().isEmpty || failedUploads.hasMarks() else { return }
+  func prepare() throws {
+    guard try !file.tracked.uploads().isEmpty || failedUploads.hasMarks() else { return }
     try connection.transaction {
       try withdrawFailed()
       try withholdFollowers()
     }
-    let automatic = try tracked.uploads(automatic: true)
+    let automatic = try file.tracked.uploads(automatic: true)
     for entry in try quarantine.entries(within: automatic) {
-      try retryQuarantined(entry, changing: [])
+      try file.quarantineAnswers.retry(entry, changing: [])
     }
     guard try failedUploads.hasUnsent() else { return }
     try connection.transaction { try requeueUnsent { automatic.contains($0.table) } }
@@ -76,7 +82,7 @@ extension ReplicaFile {
   /// Removes later operations on records with a failed one from the queue, unless they are in a
   /// packet.
   func withholdFollowers() throws {
-    let tables = Set(try tracked.uploads())
+    let tables = Set(try file.tracked.uploads())
     guard !tables.isEmpty else { return }
     // Mostly no record with a failed operation is in the queue, and the queue need not be loaded.
     let failed = try failedUploads.recordsWithFollowers()
@@ -87,10 +93,10 @@ extension ReplicaFile {
   }
 
   /// Moves operations out of the queue, with the reasons.
-  private func withhold(_ operations: [(order: Int64, detail: String)]) throws {
-    if operations.isEmpty { return }
-    try self.operations.rememberClock()
-    try failedUploads.withhold(operations)
+  private func withhold(_ failed: [(order: Int64, detail: String)]) throws {
+    if failed.isEmpty { return }
+    try operations.rememberClock()
+    try failedUploads.withhold(failed)
   }
 
   /// Closes the gaps in packets after the loss of operations.
@@ -105,7 +111,7 @@ extension ReplicaFile {
     for change in gaps.changes { try packets.perform(change) }
     // Operations that cancel each other out are left in no packet.
     for row in rows where gaps.changes.contains(.remove(row.number)) {
-      try queue.forget(row.orders)
+      try file.queue.forget(row.orders)
     }
     try connection.run("UPDATE ferry_replica SET tail = ?", gaps.tail)
   }
@@ -113,7 +119,7 @@ extension ReplicaFile {
   // MARK: Trying again
 
   /// Makes the next sync send failed operations. Returns the number of their records.
-  func retryUploads(table: Name?, record: Name?) throws -> Int {
+  func retry(table: Name?, record: Name?) throws -> Int {
     let before = try failedUploads.count()
     if let table, let record, try failedUploads.count(table, record) == 0 {
       throw ReplicaError.notFound(.failedChange(table: table, record: record))
@@ -125,13 +131,15 @@ extension ReplicaFile {
       try failedUploads.removeMarks(where: isChosen)
       try withholdFollowers()
     }
-    for entry in try quarantine.uploads(table, record) { try retryQuarantined(entry, changing: []) }
+    for entry in try quarantine.uploads(table, record) {
+      try file.quarantineAnswers.retry(entry, changing: [])
+    }
     try connection.transaction { try requeueUnsent(isChosen) }
     return try max(0, before - failedUploads.count())
   }
 
   /// Makes the next sync send failed operations of a table from now on.
-  func releaseUnsent(of table: Name) throws {
+  func release(of table: Name) throws {
     try failedUploads.removeMarks { $0.table == table }
     try requeueUnsent { $0.table == table }
   }
@@ -154,14 +162,13 @@ extension ReplicaFile {
     -> Bool
   {
     let table = operation.key.table
-    guard operation.batch == nil, try tracked.uploads().contains(table),
+    guard operation.batch == nil, try file.tracked.uploads().contains(table),
       let order = try quarantine.order(of: operation.id, in: entry)
     else { return false }
     try operations.rememberClock()
     try failedUploads.requeue(order, .present)
     guard !changes.isEmpty, operation.kind != .delete else { return true }
-    let plan = ApplyPlan(
-      table: try schema(of: table), rules: .standard, connection: connection)
+    let plan = try file.plainPlan(for: table)
     let known = changes.filter { plan.known.contains($0.name) }
     if !known.isEmpty { _ = try plan.update(operation.key.record, plan.unstamped(known)) }
     return true

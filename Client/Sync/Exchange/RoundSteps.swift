@@ -43,37 +43,39 @@ struct SyncRound: Sendable {
 }
 
 /// The steps of a round on the replica's thread: each does all that the round needs at that point.
-extension ReplicaFile {
+struct RoundSteps {
+  let file: ReplicaFile
+
   /// Returns true if a pull may have something to do, although a live connection has reported
   /// `head`.
   func isPullNeeded(trusting head: SequenceNumber?) throws -> Bool {
-    let state = try syncState()
+    let state = try file.syncState()
     guard let head, state.epoch != nil, state.received == state.applied,
       head <= state.applied, head >= state.head
     else { return true }
-    return try !refreshes.isEmpty() || failedUploads.hasMarks() || tracked.hasReturning()
-      || !currentUnrecordedTables().isEmpty
+    return try !file.refreshes.isEmpty() || file.failedUploads.hasMarks()
+      || file.tracked.hasReturning() || !file.unrecordedWrites.current().isEmpty
   }
 
   /// Begins a pull, perhaps from the start.
   func beginPull() throws -> PullStart {
-    try beginReturns()
+    try file.beginReturns()
     return PullStart(
-      applied: try syncState().applied, cursor: try knownCursor(ofFormerNames: true),
-      names: try ownNames(), isToRefresh: try refreshes.hasAny())
+      applied: try file.syncState().applied, cursor: try file.knownCursor(ofFormerNames: true),
+      names: try file.ownNames(), isToRefresh: try file.refreshes.hasAny())
   }
 
   /// Returns true if the server has changes not applied yet, as far as this device knows.
   func isBehind() throws -> Bool {
-    let state = try syncState()
-    return try state.head > state.applied || !refreshes.isEmpty()
+    let state = try file.syncState()
+    return try state.head > state.applied || !file.refreshes.isEmpty()
   }
 
   /// Begins a push; the pull before has shown which operations have arrived.
   func beginPush() throws -> PushStart {
-    let newest = try queue.newestOrder()
-    try prepareUploads()
-    return PushStart(newest: newest, isChainSentAgain: try packets.isChainSentAgain())
+    let newest = try file.queue.newestOrder()
+    try file.uploads.prepare()
+    return PushStart(newest: newest, isChainSentAgain: try file.packets.isChainSentAgain())
   }
 
   /// Returns packets not sent by a push yet, oldest first; freezes new ones as needed.
@@ -83,31 +85,20 @@ extension ReplicaFile {
   ///   - room: the most packets.
   ///   - cut: special sizes of new packets.
   func nextToSend(besides sent: Set<Int64>, room: Int, _ cut: PacketCut) throws -> NextPackets {
-    var next = NextPackets(pending: sent.isEmpty ? try queue.count() : 0)
+    var next = NextPackets(pending: sent.isEmpty ? try file.queue.count() : 0)
     if room == 0 || sent.isEmpty && next.pending == 0 { return next }
-    var open = try packets.open().filter { !sent.contains($0.number) }
+    var open = try file.packets.open().filter { !sent.contains($0.number) }
     if open.count < room {
-      try freezePackets(limit: room, cut)
-      open = try packets.open().filter { !sent.contains($0.number) }
+      try file.chain.freeze(limit: room, cut)
+      open = try file.packets.open().filter { !sent.contains($0.number) }
     }
-    next.buffered = try packets.bufferedCount()
+    next.buffered = try file.packets.bufferedCount()
     next.packets = try open.prefix(room).map {
       PacketToSend(
-        number: $0.number, packet: try operations.packet($0, of: identity().device),
-        cursor: try knownCursor())
+        number: $0.number, packet: try file.operations.packet($0, of: file.identity().device),
+        cursor: try file.knownCursor())
     }
     return next
-  }
-
-  /// Freezes waiting operations into packets until `limit` of them are open, without those that wait
-  /// for a failed upload.
-  ///
-  /// - Parameter cut: special sizes of the packets.
-  func freezePackets(limit: Int, _ cut: PacketCut = PacketCut()) throws {
-    try connection.transaction {
-      try withholdFollowers()
-      try operations.freeze(limit: limit, cut)
-    }
   }
 
   /// Stores the result of a round. Returns the report.
@@ -115,13 +106,13 @@ extension ReplicaFile {
   /// - Parameter clockOffset: the server's clock minus this device's, in milliseconds.
   func finish(_ round: SyncRound, clockOffset: Int64?) throws -> SyncReport {
     var report = round.report
-    for (table, rows) in round.reconciled.tables { try Reconciler(self).end(table, rows) }
+    for (table, rows) in round.reconciled.tables { try Reconciler(file).end(table, rows) }
     if let order = round.sentThrough {
-      report.unreconciled = try unrecordedTables().count
-      report.left = try queue.unconfirmedCount(through: order)
+      report.unreconciled = try file.unrecordedWrites.tables().count
+      report.left = try file.queue.unconfirmedCount(through: order)
     }
-    try finishSync(report, clockOffset: clockOffset)
-    report.cursor = try syncState().cursor
+    try file.finishSync(report, clockOffset: clockOffset)
+    report.cursor = try file.syncState().cursor
     return report
   }
 }

@@ -26,16 +26,16 @@ struct UnrecordedTable: Equatable, Sendable {
 }
 
 /// The marks of writes that bypassed the triggers: in `ferry_tables`, `ferry_columns` and
-/// `ferry_untracked` (SPEC.md §25).
-struct UnrecordedTables {
-  let connection: SQLiteConnection
+/// `ferry_untracked` (SPEC.md §25). A sync compares the tables.
+struct UnrecordedWrites {
+  let file: ReplicaFile
+
+  private var connection: SQLiteConnection { file.connection }
 
   // MARK: Tables
 
   /// Returns tables to compare with the server, row by row.
-  ///
-  /// - Parameter isPresent: true if the file has a table with exactly this name.
-  func tables(where isPresent: (Name) -> Bool) throws -> [UnrecordedTable] {
+  func tables() throws -> [UnrecordedTable] {
     let tables = try connection.rows(
       "SELECT name, since, remade, recorded FROM ferry_tables WHERE since IS NOT NULL ORDER BY name"
     ) { ($0.name(0), $0.int64(1), $0.int64(2) != 0, $0.int64(3)) }
@@ -51,20 +51,47 @@ struct UnrecordedTables {
     }
   }
 
-  /// Marks a whole table: it may have unrecorded rows since a place in the history. Returns true if
-  /// the table is tracked.
-  func markWhole(_ table: Name, since: SequenceNumber) throws -> Bool {
+  /// Returns true if the file has a table with exactly this name.
+  private func isPresent(_ table: Name) -> Bool { (try? file.schema(of: table))?.name == table }
+
+  /// Returns tables to compare, also if another program has just changed them.
+  func current() throws -> [UnrecordedTable] {
+    try file.noticeNewSchema()
+    return try tables()
+  }
+
+  /// Returns tables that may have unrecorded rows, found only on this device.
+  func tablesWithUnknownRows() throws -> Set<Name> {
+    let tables = try tables().filter { table in
+      table.isRemade && !file.compared.contains { $0.hasSameWrites(as: table) }
+    }
+    return Set(tables.map(\.table))
+  }
+
+  /// Marks a whole table: it may have unrecorded rows. It was dropped and created again, it lost
+  /// its triggers, or it was untracked for a time.
+  ///
+  /// - Parameter since: the place in the history; `nil` for the cursor.
+  func mark(_ table: Name, since: SequenceNumber? = nil) throws {
     try connection.run(
       """
       UPDATE ferry_tables SET remade = 1, since = min(ifnull(since, ?1), ?1),
         recorded = (SELECT ifnull(max(seq), 0) FROM ferry_operations)
       WHERE name = ?2
-      """, since, table)
-    return connection.changes > 0
+      """, since ?? file.syncState().applied, table)
+    guard connection.changes > 0 else { return }
+    if let here = try? file.schema(of: table), here.name == table {
+      try KeyNumbers(connection: connection).assignRows(of: here, fresh: file.capture.newRecord)
+    }
+    try file.log(
+      "unrecorded",
+      "\(table) was written to unrecorded; the next sync compares its rows with the server")
   }
 
-  /// Marks a tracked table as absent.
+  /// Marks a tracked table as absent. If it returns, the rows are compared.
   func markAbsent(_ table: Name) throws {
+    // After a rename by another program, the triggers would record the other table as this one.
+    try file.dropTriggers(of: table)
     try connection.run(
       """
       UPDATE ferry_tables SET remade = 1,
@@ -84,10 +111,19 @@ struct UnrecordedTables {
 
   // MARK: Faults
 
-  /// Returns all tracked tables, with the reason why rows of them cannot be recorded.
-  func keptFaults() throws -> [(table: Name, fault: String?)] {
-    try connection.rows("SELECT name, fault FROM ferry_tables ORDER BY name") {
-      ($0.name(0), $0.optionalText(1))
+  /// Returns tracked tables unable to sync in their present form, with the reason and a remedy.
+  func faults() throws -> [TableFault] {
+    let tables = try connection.rows("SELECT name, fault FROM ferry_tables ORDER BY name") {
+      (name: $0.name(0), fault: $0.optionalText(1))
+    }
+    return try tables.compactMap { name, fault in
+      do {
+        let found = try file.schema(of: name).name
+        if found == name { return fault.map { TableFault(table: name, reason: $0) } }
+        return TableFault(table: name, reason: "its name is spelled \(found) now")
+      } catch ReplicaError.cannotTrack(_, let reason) {
+        return TableFault(table: name, reason: reason)
+      }
     }
   }
 
