@@ -107,11 +107,10 @@ extension SyncEngine {
     defer { lock.release() }
     let api = try await api()
     let source = RowSource.readers(readers, FileSpaces.names(of: thread.space))
-    var pulled = SyncReport()
     let toPull: Progress = {
       progress(VerifyProgress(phase: .pulling, completed: $0.completed, total: $0.total))
     }
-    try await pull(api, &pulled, nil, toPull)
+    try await catchUp(api, toPull)
     var report = try await comparison(api, source, progress).run()
     report.unreconciled = try await thread.run {
       try $0.unrecordedWrites.current().map(\.table)
@@ -121,7 +120,7 @@ extension SyncEngine {
     let toRepair = report.differences.filter { !report.unreconciled.contains($0.key.table) }
     if repairing && !toRepair.isEmpty {
       try await thread.run { try LostValues($0).repair(toRepair) }
-      try await pull(api, &pulled, nil, toPull)
+      try await catchUp(api, toPull)
       try await comparison(api, source, progress).recheck(&report)
     }
     try await thread.run { [report] file in

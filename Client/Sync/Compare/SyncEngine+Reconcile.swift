@@ -11,30 +11,14 @@ extension SyncEngine {
   ///
   /// It runs between a pull and a push: a pending edit of a row missing on the server would be lost
   /// without the row.
-  ///
-  /// - Returns: The state at the beginning of a push; `nil` if tables were compared.
-  func reconcile(_ api: SyncAPI, _ round: inout SyncRound) async throws -> PushStart? {
-    let (tables, start) = try await thread.run { file in
-      let tables = try file.unrecordedWrites.current()
-      return (tables, tables.isEmpty ? try file.rounds.beginPush() : nil)
-    }
+  func compare(_ tables: [UnrecordedTable], _ api: SyncAPI) async throws -> Reconciled {
     var result = Reconciled()
     do {
       for table in tables { result.tables.append((table, try await compare(table, api))) }
     } catch ReplicaError.refused(let problem) where problem.code.needsReplacement {
       // The server lost or forgot what the cursor follows meanwhile. The next sync compares again.
     }
-    round.report.recorded += result.tables.reduce(0) { $0 + $1.rows.recorded }
-    round.reconciled = result
-    return start
-  }
-
-  /// Pulls before a comparison ends: the server may have moved on while the rows were compared.
-  func pullAfterComparison(
-    _ api: SyncAPI, _ round: inout SyncRound, _ progress: @escaping Progress
-  ) async throws {
-    if round.reconciled.tables.isEmpty { return }
-    try await pull(api, &round.report, nil, progress)
+    return result
   }
 
   private func compare(_ table: UnrecordedTable, _ api: SyncAPI) async throws -> ReconciledRows {

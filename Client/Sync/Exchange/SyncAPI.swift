@@ -16,6 +16,8 @@ struct SyncAPI: Sendable {
   /// The names of devices seen by this round.
   let names = NewestNames()
   var limits: Limits { surroundings.limits }
+  /// The server's clock minus this device's as of the last answer, in milliseconds.
+  var clockOffset: Int64? { shared.clockOffset }
 
   /// Facts about a server, kept between calls.
   final class Shared: Sendable {
@@ -101,11 +103,11 @@ struct SyncAPI: Sendable {
     return try PacketAnswer(decoding: answer.body, limits: surroundings.limits)
   }
 
-  /// Fetches one page of the pull list, undecoded.
+  /// Fetches one page of the pull list.
   ///
   /// - Parameter names: the device identifiers for the page's applied tail and notices. During a
   ///   sync, the device may need another one.
-  func changes(cursor: Cursor?, limit: Int, names: OwnNames) async throws -> [UInt8] {
+  func changes(cursor: Cursor?, limit: Int, names: OwnNames) async throws -> PulledPage {
     var query = [QueryItem("limit", "\(limit)"), QueryItem("device", "\(names.device)")]
     let former = names.former.suffix(Limits.standard.formerDevices).map { "\($0.device)" }
     if !former.isEmpty { query.append(QueryItem("former", former.joined(separator: ","))) }
@@ -115,7 +117,7 @@ struct SyncAPI: Sendable {
     let head = try PageReader.head(of: body)
     recordClock(sent, head.serverTime)
     self.names.update(head, for: names.device)
-    return body
+    return PulledPage(head: head, body: body)
   }
 
   /// Fetches the whole present state of these records from the server, as an undecoded page. An
@@ -235,6 +237,12 @@ struct SyncAPI: Sendable {
     }
     return ForeignAnswer(response, bytesSent: bytesSent)
   }
+}
+
+/// A page of a pull list, undecoded but for the head.
+struct PulledPage: Sendable {
+  let head: PageHead
+  let body: [UInt8]
 }
 
 extension NetworkBody {
