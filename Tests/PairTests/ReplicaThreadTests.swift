@@ -42,7 +42,7 @@ struct ReplicaThreadTests {
     }
   }
 
-  @Test("a sync of one packet takes at most eight turns on the replica's thread")
+  @Test("a sync of one packet takes at most three turns on the replica's thread")
   func turns() async throws {
     let server = try await Server.start()
     let directory = try TemporaryDirectory()
@@ -60,9 +60,9 @@ struct ReplicaThreadTests {
     let before = thread.runs
     let report = try await replica.sync()
     #expect(report.pushed == 1 && report.left == 0)
-    #expect(thread.runs - before <= 8, "\(thread.runs - before) turns")
+    #expect(thread.runs - before <= 3, "\(thread.runs - before) turns")
     let idle = thread.runs
     #expect(try await replica.sync().summary == nil)
-    #expect(thread.runs - idle <= 6, "\(thread.runs - idle) turns")
+    #expect(thread.runs - idle <= 2, "\(thread.runs - idle) turns")
   }
 }

@@ -148,7 +148,8 @@ struct ConfirmationTests {
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'three')")
     _ = try replica.freeze()
     let number = try #require(try replica.file.packets.open().first).number
-    _ = try replica.file.refusedOperations.removePacket(number, Problem(.operationRefused, "no"))
+    _ = try replica.file.refusedOperations.removePacket(
+      number, code: .invalidPredicate, detail: "no")
     #expect(try sent(replica) == (lie == .atTheCursor ? [] : dropped.operations.map(\.id)))
     #expect(try replica.file.quarantine.count() == 1)
   }

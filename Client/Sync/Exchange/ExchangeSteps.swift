@@ -96,13 +96,13 @@ struct ExchangeSteps: Sendable {
   ) throws -> Exchange.Event {
     switch step {
     case .begin(let head):
-      return .begun(try file.isPullNeeded(trusting: head) ? file.beginPull() : nil)
-    case .beginPull: return .pullBegun(try file.beginPull())
-    case .look: return .begun(try file.isBehind() ? file.beginPull() : nil)
+      return .begun(try file.rounds.isPullNeeded(trusting: head) ? file.rounds.beginPull() : nil)
+    case .beginPull: return .pullBegun(try file.rounds.beginPull())
+    case .look: return .begun(try file.rounds.isBehind() ? file.rounds.beginPull() : nil)
     case .readIsMore: return .isMore(try file.queue.hasUnsent() || !file.refreshes.isEmpty())
     case .readIsFound: return .isFound(try file.isFound())
     case .findUnrecorded:
-      tables = try file.currentUnrecordedTables()
+      tables = try file.unrecordedWrites.current()
       return .unrecorded(tables: tables.count)
     case .renewIdentity(let code, let reason):
       try file.chain.renewIdentity(code, because: reason)
@@ -178,11 +178,11 @@ struct ExchangeSteps: Sendable {
   ) throws -> Exchange.Event {
     switch step {
     case .beginPush:
-      let start = try file.beginPush()
+      let start = try file.rounds.beginPush()
       return .pushBegun(newest: start.newest, isChainSentAgain: start.isChainSentAgain)
-    case .prepareUploads: try file.prepareUploads()
+    case .prepareUploads: try file.uploads.prepare()
     case .freeze(let sent, let room, let cut):
-      let next = try file.nextToSend(besides: sent, room: room, cut)
+      let next = try file.rounds.nextToSend(besides: sent, room: room, cut)
       if sent.isEmpty { packets = [:] }
       for packet in next.packets { packets[packet.number] = packet }
       return .frozen(
@@ -192,12 +192,13 @@ struct ExchangeSteps: Sendable {
       guard let answer = answers.removeValue(forKey: number) else { return .confirmed([]) }
       return .confirmed(try file.chain.receive(answer))
     case .refuseWrites(let reason): try file.setWritesRefused(reason)
-    case .examine(let number): return .examined(try file.packetFacts(number))
-    case .reopen(let number): try file.reopen(packet: number)
+    case .examine(let number): return .examined(try file.rounds.facts(ofPacket: number))
+    case .reopen(let number): try file.chain.reopen(packet: number)
     case .quarantineNamed(let number, let refusals):
-      return .quarantined(try file.quarantine(packet: number, refusals))
+      return .quarantined(try file.refusedOperations.remove(from: number, refusals))
     case .quarantine(let number, let code, let detail):
-      return .quarantined(try file.quarantine(packet: number, code: code, detail: detail))
+      return .quarantined(
+        try file.refusedOperations.removePacket(number, code: code, detail: detail))
     default: break
     }
     return .done(step)
@@ -209,28 +210,9 @@ struct ExchangeSteps: Sendable {
     var round = SyncRound(
       report: exchange.report, sentThrough: exchange.sentThrough, reconciled: reconciled)
     round.report.trace = api.trace.map { "\($0.trace)" }
-    let report = try file.finish(round, clockOffset: api.clockOffset)
+    let report = try file.rounds.finish(round, clockOffset: api.clockOffset)
     let names = try file.nameWork(after: api.names.now, sends: round.sentThrough != nil)
-    outcome = Outcome(report: report, needs: try file.needs(), names: names)
+    outcome = Outcome(report: report, needs: try file.reports.needs(), names: names)
     return .finished(hasNames: names != NameWork())
-  }
-}
-
-extension ReplicaFile {
-  /// Returns the facts about a packet, or `nil` if no packet has this number.
-  func packetFacts(_ number: Int64) throws -> PacketFacts? {
-    guard let row = try packets.packet(number) else { return nil }
-    let packet = try operations.packet(row, of: identity().device)
-    guard let first = packet.operations.first else { return nil }
-    let stored = try connection.first(
-      """
-      SELECT sum(coalesce(length(data), 0) + length(record) + 256) FROM ferry_pending
-      WHERE grp = (SELECT grp FROM ferry_pending WHERE seq = ?)
-      """, row.orders.lowerBound
-    ) { Int($0.int64(0)) }
-    let bytes = packet.encoded().count
-    return PacketFacts(
-      bytes: bytes, transactionBytes: stored ?? bytes, operations: packet.operations.count,
-      transactions: try operations.transactionCount(ofPacket: number), key: first.key)
   }
 }

@@ -101,6 +101,23 @@ struct RoundSteps {
     return next
   }
 
+  /// Returns the facts about a packet, or `nil` if no packet has this number.
+  func facts(ofPacket number: Int64) throws -> PacketFacts? {
+    guard let row = try file.packets.packet(number) else { return nil }
+    let packet = try file.operations.packet(row, of: file.identity().device)
+    guard let first = packet.operations.first else { return nil }
+    let stored = try file.connection.first(
+      """
+      SELECT sum(coalesce(length(data), 0) + length(record) + 256) FROM ferry_pending
+      WHERE grp = (SELECT grp FROM ferry_pending WHERE seq = ?)
+      """, row.orders.lowerBound
+    ) { Int($0.int64(0)) }
+    let bytes = packet.encoded().count
+    return PacketFacts(
+      bytes: bytes, transactionBytes: stored ?? bytes, operations: packet.operations.count,
+      transactions: try file.operations.transactionCount(ofPacket: number), key: first.key)
+  }
+
   /// Stores the result of a round. Returns the report.
   ///
   /// - Parameter clockOffset: the server's clock minus this device's, in milliseconds.

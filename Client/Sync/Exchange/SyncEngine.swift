@@ -105,7 +105,7 @@ package struct SyncEngine: Sendable {
     do {
       try await thread.run { file in
         if let newest, failure.isOfDelivery {
-          try file.markFailed(through: newest, failure.description)
+          try file.uploads.markFailed(through: newest, failure.description)
         }
         try file.recordFailure(failure)
       }

@@ -37,14 +37,8 @@ struct RefusedOperations {
     ) { $0.int64(0) }.flatMap { try packets.packet($0) }
   }
 
-  /// Removes a whole packet from the queue, if the server named no operation in it: the packet's
-  /// only transaction cannot be sent.
-  func removePacket(_ number: Int64, _ problem: Problem) throws -> Int {
-    try removePacket(
-      number, code: RefusalCode(rawValue: problem.code.rawValue), detail: problem.detail)
-  }
-
-  /// Removes a whole packet from the queue, for a given reason.
+  /// Removes a whole packet from the queue, if no operation is named: the packet's only transaction
+  /// cannot be sent.
   func removePacket(_ number: Int64, code: RefusalCode, detail: String) throws -> Int {
     let operations = try packets.packet(number).map {
       try file.operations.packet($0, of: file.identity().device).operations
