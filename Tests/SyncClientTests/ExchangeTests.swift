@@ -104,7 +104,7 @@ struct ExchangeTests {
     #expect((exchange.report.pulled, exchange.report.refused) == (2, 1))
   }
 
-  @Test("a broken page drops the staged ones; an endless list keeps them")
+  @Test("a page without progress drops the staged ones")
   func brokenPages() {
     var exchange = Exchange(.pull, Exchange.Options(packetsInFlight: 4, partsMax: 8))
     _ = exchange.handle(.begun(Self.start))
