@@ -51,8 +51,8 @@ struct CitusTests {
       schema.addresses, limits: .standard, sweepInterval: .seconds(1 << 20))
     let space = try await near.createSpace(try #require(SpaceName("notes")))
     let stores = [near, far]
-    for store in stores { store.watchHead(of: space.id) }
-    var moves = stores.map { $0.headMoves().makeAsyncIterator() }
+    for store in stores { store.heads.watch(space.id) }
+    var moves = stores.map { $0.heads.stream().makeAsyncIterator() }
     var maker = PacketMaker(1)
     var expected: SequenceNumber = 0
     func push(to store: PostgresStore, _ name: String) async throws {
@@ -106,10 +106,10 @@ struct CitusTests {
   func silent() async throws {
     let (schema, proxy, store, space) = try await Self.behindProxy("silent")
     proxy.set(LinkConditions(requests: .stalled, answers: .stalled))
-    let before = try #require(store.workerRequests)
+    let before = try #require(store.counts.workerRequests)
     let packet = IncomingPacket(Packet.serviceSample(1), byteCount: 9)
     #expect(try await store.ingest([packet], into: space.id, now: 1).head > 0)
-    #expect(store.workerRequests?.passedOn == before.passedOn + 1)
+    #expect(store.counts.workerRequests?.passedOn == before.passedOn + 1)
     proxy.cutAll()
     await store.close()
     try schema.remove()
@@ -120,10 +120,10 @@ struct CitusTests {
     let (schema, proxy, store, space) = try await Self.behindProxy("redirected")
     var maker = PacketMaker(1)
     func push(_ name: String, counts expected: SharedWork) async throws {
-      let before = try #require(store.workerRequests)
+      let before = try #require(store.counts.workerRequests)
       let packet = IncomingPacket(maker.packet(name), byteCount: 9)
       _ = try await store.ingest([packet], into: space.id, now: 1)
-      let work = try #require(store.workerRequests)
+      let work = try #require(store.counts.workerRequests)
       #expect(work.done - before.done == expected.done)
       #expect(work.passedOn - before.passedOn == expected.passedOn)
     }

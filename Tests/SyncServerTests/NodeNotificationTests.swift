@@ -17,11 +17,11 @@ struct NodeNotificationTests {
     init(_ url: String) async throws {
       store = try await PostgresStore(
         PostgresAddresses(url), limits: .standard, connections: 2, sweepInterval: .seconds(1 << 20))
-      moves = store.headMoves()
+      moves = store.heads.stream()
     }
 
     var notifications: NodeNotifications {
-      store.notifications ?? NodeNotifications(received: -1, channels: -1)
+      store.counts.notifications ?? NodeNotifications(received: -1, channels: -1)
     }
 
     /// Waits until the store listens to so many channels.
@@ -75,7 +75,7 @@ struct NodeNotificationTests {
     var (noise, news) = (Writer(east, busy), Writer(east, watched))
     try await noise.write(10)
     #expect(west.notifications == NodeNotifications(received: 0, channels: 0))
-    west.store.watchHead(of: watched.id)
+    west.store.heads.watch(watched.id)
     try await west.listens(to: 1)
     try await noise.write(10)
     // One move after another: moves waiting together are one notification.
@@ -88,10 +88,10 @@ struct NodeNotificationTests {
       try await west.received(head)
     }
     #expect(west.notifications.received == 3)
-    west.store.unwatchHead(of: watched.id)
+    west.store.heads.unwatch(watched.id)
     try await west.listens(to: 0)
     try await news.write(5)
-    west.store.watchHead(of: busy.id)
+    west.store.heads.watch(busy.id)
     // The head before the watch is read when the channel is listened to.
     await west.hears(busy, 20)
     #expect(west.notifications.received == 3)
@@ -123,7 +123,7 @@ struct NodeNotificationTests {
       try await east.store.createSpace(.known("a")), try await east.store.createSpace(.known("b")),
     ]
     var writers = spaces.map { Writer(east, $0) }
-    for space in spaces { west.store.watchHead(of: space.id) }
+    for space in spaces { west.store.heads.watch(space.id) }
     try await west.listens(to: 2)
     for round in 1...3 {
       try PostgresCluster.disconnectAll(from: url)
@@ -143,7 +143,7 @@ struct NodeNotificationTests {
     let (east, west) = (try await Node(url), try await Node(url))
     let space = try await east.store.createSpace(.known("s"))
     var writer = Writer(east, space)
-    west.store.watchHead(of: space.id)
+    west.store.heads.watch(space.id)
     try await west.listens(to: 1)
     try await writer.write()
     await west.hears(space, 1)
@@ -174,7 +174,7 @@ struct NodeNotificationTests {
     let url = try PostgresCluster.shared().createDatabase()
     let (east, west) = (try await Node(url), try await Node(url))
     let space = try await east.store.createSpace(.known("s"))
-    west.store.watchHead(of: space.id)
+    west.store.heads.watch(space.id)
     try await west.listens(to: 1)
     var maker = PacketMaker(1)
     let packet = IncomingPacket(maker.packet("a"), byteCount: 1)
@@ -198,12 +198,12 @@ struct NodeNotificationTests {
     }
     var seen: SequenceNumber = 0
     while seen < 300 {
-      west.store.watchHead(of: space.id)
+      west.store.heads.watch(space.id)
       let present = try #require(try await west.store.space(named: .known("s")))
       // The next head comes in any case, as a notification or from the look at the heads.
       if present.head < 300 { await west.hears(space, present.head + 1) }
       seen = present.head
-      west.store.unwatchHead(of: space.id)
+      west.store.heads.unwatch(space.id)
     }
     #expect(try await writing.value == 300)
     await east.store.close()

@@ -104,18 +104,19 @@ struct PrunerTests {
   @Test("a space that cannot be pruned is reported, and the others are pruned")
   func oneFails() async throws {
     let store = ServiceStoreDouble(spaces: ["first", "second"])
-    store.failPruning(of: 1, with: .busy("locked"))
+    let pruning = "prune(_:of:)"
+    store.failNext(pruning, with: .busy("locked"))
     let harness = Harness()
     func run() async throws {
       var debt = ReclaimDebt()
       _ = try await harness.pruner(store).pruneAll(&debt)
     }
     await #expect(throws: StoreError.busy("locked")) { try await run() }
-    #expect(store.prunedSpaces == [2])
+    #expect(store.calls(pruning) == 1, "the second space")
     #expect(harness.metrics.snapshot.pruneRuns == 1)
-    store.failPruning(of: 1, with: .unavailable("away"))
+    store.failNext(pruning, with: .unavailable("away"))
     await #expect(throws: StoreError.unavailable("away")) { try await run() }
-    #expect(store.prunedSpaces == [2], "the store is away for all spaces")
+    #expect(store.calls(pruning) == 1, "the store is away for all spaces")
   }
 
   @Test("a failing store is logged, and the next run continues")

@@ -70,7 +70,8 @@ struct ServiceEventsTests {
     let listener = ListenerDouble()
     try await listen(listener)
     #expect(listener.received == [Self.event(0)])
-    let feed = Task { await hub.forward(store.headMoves()) }
+    let moves = store.heads.stream()
+    let feed = Task { await hub.forward(moves) }
     store.move("notes", to: 3)
     await listener.wait(for: 2)
     store.move("other", to: 9)
@@ -141,31 +142,31 @@ struct ServiceEventsTests {
 
   @Test("the store is asked for the moves of a space while the space has listeners")
   func watches() async throws {
-    let watchers = { self.store.state.withLock { $0.watchers[1] ?? 0 } }
+    let isWatched = { self.store.heads.needs(1) }
     let listeners = [ListenerDouble(), ListenerDouble(), ListenerDouble()]
     let name = try #require(SpaceName("notes"))
     let space = try #require(try await store.space(named: name))
     try await hub.add(listeners[0].stream, to: space, heard: nil) { () async throws(StoreError) in
-      #expect(watchers() == 1, "the head is read after the watch has begun")
+      #expect(isWatched(), "the head is read after the watch has begun")
       return space
     }
     try await listen(listeners[1])
-    #expect(watchers() == 1)
+    #expect(isWatched())
     listeners[0].leave()
-    #expect(watchers() == 1)
+    #expect(isWatched())
     listeners[1].leave()
     listeners[1].leave()
-    #expect(watchers() == 0)
+    #expect(!isWatched())
     await #expect(throws: StoreError.unavailable("away")) {
       try await hub.add(listeners[2].stream, to: space, heard: nil) { () async throws(StoreError) in
         throw .unavailable("away")
       }
     }
     listeners[2].leave()
-    #expect(watchers() == 0)
+    #expect(!isWatched())
     hub.close()
     try await listen(ListenerDouble())
-    #expect(watchers() == 0, "a server that stops watches nothing")
+    #expect(!isWatched(), "a server that stops watches nothing")
   }
 
   @Test("if the store fails while a listener joins, the listener is removed")
@@ -186,7 +187,8 @@ struct ServiceEventsTests {
     let listener = ListenerDouble()
     store.move("notes", to: 9, tells: false)
     try await listen(listener)
-    let feed = Task { await hub.forward(store.headMoves()) }
+    let moves = store.heads.stream()
+    let feed = Task { await hub.forward(moves) }
     store.move("notes", to: 2)
     await listener.wait(for: 2)
     #expect(listener.received == [9, 2].map(Self.event))

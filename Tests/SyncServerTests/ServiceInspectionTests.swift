@@ -129,7 +129,7 @@ struct ServiceInspectionTests {
         ColumnState(name: "large", value: .text(large), stamp: stamp, sequence: 1),
         ColumnState(name: "small", value: .text("y"), stamp: stamp, sequence: 1),
       ])
-    try fixture.store.add("a", of: "tasks", state)
+    try fixture.store.add(["a"], of: "tasks", state)
     let list = await fixture.send("GET", "/v1/spaces/notes/records?table=tasks").text
     #expect(list.contains(#""column":"large","bytes":5002"#) && !list.contains("xxx"))
     #expect(list.contains(#""column":"small","value":"y""#))

@@ -205,19 +205,29 @@ struct ServiceRequestTests {
   @Test("digests are requested from the store until its sums reach the cursor, for readers too")
   func digests() async throws {
     let fixture = ServiceFixture()
-    let cursor = Cursor(epoch: Epoch(7), applied: 0)
+    // More records than one transaction folds.
+    let count = DigestFold.recordsMax + 1
+    let stamp = Stamp(time: .zero, device: .server)
+    let state = RecordState(
+      columns: [ColumnState(name: "v", value: .text("x"), stamp: stamp, sequence: 1)])
+    try fixture.store.add((1...count).map { Name("r\($0)") }, of: "t", state)
+    let cursor = Cursor(epoch: Epoch(7), applied: SequenceNumber(count))
     let token = try await fixture.token(.reader)
     func send(_ query: [UInt8]) async -> HTTPResponse {
       await fixture.send("POST", "/v1/spaces/notes/digests", token: token, body: query)
     }
     let answer = await send(DigestQuery(cursor: cursor).encoded())
     #expect(answer.status == 200)
-    #expect(fixture.store.state.withLock { $0.folds } == 2)
+    #expect(fixture.store.calls("foldDigests(in:)") == 2)
     let read = try DigestAnswer(decoding: answer.bytes, limits: .standard)
-    #expect(read.content == .tables([]))
+    guard case .tables(let tables) = read.content else { throw StoreError.failed("no tables") }
+    #expect(tables.map(\.records) == [count])
     let nodes = await send(
       DigestQuery(cursor: cursor, table: "t", nodes: [.root]).encoded())
-    #expect(try DigestAnswer(decoding: nodes.bytes, limits: .standard).content == .nodes([]))
+    let below = try DigestAnswer(decoding: nodes.bytes, limits: .standard).content
+    guard case .nodes(let answered) = below, case .children(let children)? = answered.first?.digests
+    else { throw StoreError.failed("no nodes") }
+    #expect(answered.map(\.node) == [.root] && children.reduce(into: .zero, +=) == tables[0].digest)
     #expect(await send(Array("{}".utf8)).problem?.code == .malformedMessage)
   }
 

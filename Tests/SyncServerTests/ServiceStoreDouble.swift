@@ -11,10 +11,8 @@ final class ServiceStoreDouble: SyncStore {
     /// Calls of the functions that use a connection.
     var calls: [String: Int] = [:]
     var failure: StoreError?
-    /// The pruning of a space fails.
-    var pruningFailures: [Int64: StoreError] = [:]
-    /// The pruned spaces, in order.
-    var prunedSpaces: [Int64] = []
+    /// The next call of a function fails.
+    var failures: [String: StoreError] = [:]
     /// A batch fails if it holds an operation on this record.
     var poisonedRecord: Name?
     var isHolding = false
@@ -24,7 +22,6 @@ final class ServiceStoreDouble: SyncStore {
     var heldWatchers: [CheckedContinuation<Void, Never>] = []
     var batches: [Int] = []
     var status = PacketReceipt.Status.applied
-    var folds = 0
     var isClosed = false
     /// Whether each schema was applied whatever the records hold.
     var consents: [SchemaConsent] = []
@@ -32,12 +29,11 @@ final class ServiceStoreDouble: SyncStore {
     var roles: [Role] = []
     /// The versions declared by the senders of packets and pulls, in order.
     var versions: [Int] = []
-    /// Watchers of heads, by space.
-    var watchers: [Int64: Int] = [:]
   }
 
   let state = Mutex(State())
-  let moves = AsyncStream<HeadMove>.makeStream()
+  let heads = HeadMoves()
+  let limits = Limits.standard
   let makeEpoch: @Sendable () -> Epoch = { Epoch(7) }
   private let file: Mutex<SQLiteStoreFile>
 
@@ -73,6 +69,7 @@ final class ServiceStoreDouble: SyncStore {
     if function == "store(_:now:)" { await wait(while: \.isHoldingNotes) }
     try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
+      if let failure = state.failures.removeValue(forKey: function) { throw failure }
       state.calls[function, default: 0] += 1
     }
     return try self.use { try body($0) }
@@ -100,28 +97,31 @@ final class ServiceStoreDouble: SyncStore {
     try use { file in
       var effects = IngestEffects(space: try file.spaceState(1))
       effects.owners = [device: principal]
-      try file.run(effects.frame(in: 1, now: 0))
+      try file.perform(effects.frame(in: 1, now: 0))
     }
   }
 
-  /// Adds a record of the first space.
-  func add(_ record: Name, of table: Name, _ state: RecordState) throws {
+  /// Adds records of the first space.
+  func add(_ records: [Name], of table: Name, _ state: RecordState) throws {
     try use { file in
-      _ = try file.recordInsertion().run(
-        1,
-        IngestEffects.RecordRow(
-          key: RecordKey(table: table, record: record), sequence: 1, wholeBelow: 0, isDead: false,
-          state: state.stored(), isNew: true))
+      try file.together {
+        let insert = try file.recordInsertion()
+        for (place, record) in records.enumerated() {
+          _ = try insert.run(
+            1,
+            IngestEffects.RecordRow(
+              key: RecordKey(table: table, record: record), sequence: SequenceNumber(place) + 1,
+              wholeBelow: 0, isDead: false, state: state.stored(), isNew: true))
+        }
+      }
     }
-    try setHead(1, of: 1)
+    try setHead(SequenceNumber(records.count), of: 1)
   }
 
-  /// The pruning of a space fails from now on.
-  func failPruning(of space: Int64, with failure: StoreError) {
-    state.withLock { $0.pruningFailures[space] = failure }
+  /// The next call of a function fails.
+  func failNext(_ function: String, with failure: StoreError) {
+    state.withLock { $0.failures[function] = failure }
   }
-
-  var prunedSpaces: [Int64] { state.withLock { $0.prunedSpaces } }
 
   /// Transactions wait from now on until `release()`.
   func hold() { state.withLock { $0.isHolding = true } }
@@ -154,7 +154,7 @@ final class ServiceStoreDouble: SyncStore {
       guard let name = SpaceName(name), let space = try use({ try $0.spaceNumber(named: name) })
       else { return }
       try setHead(head, of: space)
-      if tells { moves.continuation.yield(HeadMove(space: space, head: head)) }
+      if tells { heads.republish([HeadMove(space: space, head: head)]) }
     } catch {
       preconditionFailure("\(error)")
     }
@@ -206,7 +206,7 @@ final class ServiceStoreDouble: SyncStore {
       return IngestBatch(head: head, epoch: known.epoch, results: results)
     }
     try setHead(batch.head, of: space)
-    moves.continuation.yield(HeadMove(space: space, head: batch.head))
+    heads.publish(HeadMove(space: space, head: batch.head))
     return batch
   }
 
@@ -257,52 +257,7 @@ final class ServiceStoreDouble: SyncStore {
     }
   }
 
-  func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64
-  ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    let known = try await known(space)
-    var page = PageBuilder(records: keys.count, byteLimit: .max)
-    for key in keys { page.addAbsent(key) }
-    return .success(page.finishRecords(epoch: known.epoch, head: known.head, now: now))
-  }
-
-  /// Returns a space without records; two folds are needed before digests are there.
-  func digests(
-    in space: Int64, _ query: DigestQuery
-  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
-    try state.withLock { (state) throws(StoreError) in
-      if let failure = state.failure { throw failure }
-      return .success(
-        DigestAnswer(
-          epoch: Epoch(7), head: 0, folded: 0,
-          content: state.folds < 2 ? .behind : query.table == nil ? .tables([]) : .nodes([])))
-    }
-  }
-
-  func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
-    state.withLock { $0.folds += 1 }
-    return 0
-  }
-
-  func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep {
-    try state.withLock { (state) throws(StoreError) in
-      if let failure = state.failure ?? state.pruningFailures[space] { throw failure }
-      state.prunedSpaces.append(space)
-    }
-    return .pruned(PrunedRows(), reached: 0, isLast: true)
-  }
-
   func reclaim() async throws(StoreError) -> ReclaimStep { .done }
-
-  func neededBlobs(
-    among hashes: [ContentHash]
-  ) async throws(StoreError) -> [ContentHash] { hashes }
-
-  func headMoves() -> AsyncStream<HeadMove> { moves.stream }
-
-  func watchHead(of space: Int64) { state.withLock { $0.watchers[space, default: 0] += 1 } }
-
-  func unwatchHead(of space: Int64) { state.withLock { $0.watchers[space, default: 0] -= 1 } }
 
   func check() async throws(StoreError) {
     try state.withLock { (state) throws(StoreError) in

@@ -54,12 +54,12 @@ struct StandbyTests {
     // The standby of a slow disk is behind each commit, and answers later.
     var pulls = 60
     try await eventually("the standby to serve a pull") {
-      if try #require(store.standbyPulls).done > 0 { return true }
+      if try #require(store.counts.standbyPulls).done > 0 { return true }
       #expect(try await Self.head(store, space, after: 0) == 60)
       pulls += 1
       return false
     }
-    let counts = try #require(store.standbyPulls)
+    let counts = try #require(store.counts.standbyPulls)
     #expect(counts.done + counts.passedOn == pulls)
     await store.close()
     // Of several servers, the standby serves pulls.
@@ -67,11 +67,11 @@ struct StandbyTests {
     let other = try await PostgresStore(
       PostgresAddresses(pair.database, reads: both), limits: .standard)
     try await eventually("the standby to serve a pull") {
-      if try #require(other.standbyPulls).done > 0 { return true }
+      if try #require(other.counts.standbyPulls).done > 0 { return true }
       #expect(try await Self.head(other, space, after: 0) == 60)
       return false
     }
-    #expect(try #require(other.standbyPulls).done == 1)
+    #expect(try #require(other.counts.standbyPulls).done == 1)
     await other.close()
   }
 
@@ -135,12 +135,12 @@ struct StandbyTests {
     _ = try await store.ingest(
       [IncomingPacket(maker.packet("a"), byteCount: 1)], into: space.id, now: Self.now)
     #expect(try await Self.head(store, space, after: 0) == 1)
-    #expect(try #require(store.standbyPulls) == SharedWork(done: 0, passedOn: 1))
+    #expect(try #require(store.counts.standbyPulls) == SharedWork(done: 0, passedOn: 1))
     try pair.standby.stop(.immediate)
     _ = try await store.ingest(
       [IncomingPacket(maker.packet("b"), byteCount: 1)], into: space.id, now: Self.now)
     #expect(try await Self.head(store, space, after: 1) == 2)
-    #expect(try #require(store.standbyPulls) == SharedWork(done: 0, passedOn: 2))
+    #expect(try #require(store.counts.standbyPulls) == SharedWork(done: 0, passedOn: 2))
     await store.close()
     // A start does not need the standby.
     let again = try await pair.store()
@@ -202,7 +202,7 @@ struct StandbyTests {
     let again = try await PostgresStore(
       PostgresAddresses(url, reads: pair.reads), limits: .standard)
     #expect(try await Self.head(again, space, after: 0) == 2)
-    #expect(try #require(again.standbyPulls) == SharedWork(done: 0, passedOn: 1))
+    #expect(try #require(again.counts.standbyPulls) == SharedWork(done: 0, passedOn: 1))
     await again.close()
   }
 }

@@ -18,7 +18,7 @@ struct StoreOutageTests {
     let packets = [maker.packet("a"), maker.packet("b")].map { IncomingPacket($0, byteCount: 1) }
     let now: Int64 = 1_800_000_000_000
     _ = try await store.ingest([packets[0]], into: space.id, now: now)
-    var moves = store.headMoves().makeAsyncIterator()
+    var moves = store.heads.stream().makeAsyncIterator()
 
     try cluster.stop(.immediate)
     await #expect { try await store.check() } throws: { error in

@@ -292,8 +292,9 @@ package final class SyncService: Sendable {
       droppedLogLines: parts.log.droppedLines, leftOutLogLines: parts.log.leftOutLines,
       version: FerryVersion.current,
       startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts,
-      standbyPulls: parts.store.standbyPulls, workerRequests: parts.store.workerRequests,
-      notifications: parts.store.notifications, signatures: parts.gate.signatureCounts,
+      standbyPulls: parts.store.counts.standbyPulls,
+      workerRequests: parts.store.counts.workerRequests,
+      notifications: parts.store.counts.notifications, signatures: parts.gate.signatureCounts,
       tracing: parts.tracer.map(TraceCounts.init), mirrors: parts.mirrors.all)
     return .text(page.text(), mediaType: PrometheusText.mediaType)
   }

@@ -92,7 +92,7 @@ package final class HeadMoves: Sendable {
 
   /// Adds a watcher of a space. The first head is passed on, even if it is lower than an earlier
   /// one: moves were missed while the space was not needed.
-  func watch(_ space: Int64) {
+  package func watch(_ space: Int64) {
     change { state in
       if !state.watch.needs(space) { state.newest[space] = nil }
       return state.watch.watch(space)
@@ -100,7 +100,7 @@ package final class HeadMoves: Sendable {
   }
 
   /// Removes a watcher.
-  func unwatch(_ space: Int64) {
+  package func unwatch(_ space: Int64) {
     change { state in
       let change = state.watch.unwatch(space)
       if !state.watch.needs(space) { state.newest[space] = nil }

@@ -36,10 +36,3 @@ enum SchemaQueries {
     ]
   }
 }
-
-extension PlainRow {
-  /// Reads the stored state of a record.
-  func recordState(_ column: Int) throws -> RecordState {
-    try bytes(column).withUnsafeBytes { try RecordState(stored: $0, limits: .stored) }
-  }
-}

@@ -156,6 +156,18 @@ package enum StoreError: Error, Sendable, Equatable {
   static let spaceGone = StoreError.failed("the space does not exist any more")
 }
 
+/// The work of a store's process since the start, as far as other servers have a part in it.
+package struct StoreCounts: Sendable, Equatable {
+  /// The notifications of this process; `nil` if the store has one process.
+  package var notifications: NodeNotifications?
+  /// The pulls suitable for a standby; `nil` without a standby.
+  package var standbyPulls: SharedWork?
+  /// The requests suitable for a worker of Citus; `nil` without a worker.
+  package var workerRequests: SharedWork?
+
+  package init() {}
+}
+
 /// The storage of a server's spaces. PostgreSQL and SQLite implement it, and both pass the contract
 /// suite in Tests/SyncServerTests/Contracts.
 ///
@@ -165,16 +177,12 @@ package enum StoreError: Error, Sendable, Equatable {
 /// Each call that reads throws ``StoreError/needsMemory`` if its task has a ``PageRoom`` and there
 /// is no memory for it.
 package protocol SyncStore: Sendable {
-  /// Returns the moves of heads, by any process of this store, of the watched spaces. Moves of
-  /// other spaces may come, too. After a lost connection the current heads come again.
-  func headMoves() -> AsyncStream<HeadMove>
+  /// The moves of heads, by any process of this store, of the watched spaces. Moves of other spaces
+  /// may come, too. After a lost connection the current heads come again.
+  var heads: HeadMoves { get }
 
-  /// Adds a watcher of a space: moves of the space come from now on. A head read after the call is
-  /// the present one or is followed by a move.
-  func watchHead(of space: Int64)
-
-  /// Removes a watcher.
-  func unwatchHead(of space: Int64)
+  /// The bounds of packets and answers.
+  var limits: Limits { get }
 
   /// The source of the epochs of new spaces.
   var makeEpoch: @Sendable () -> Epoch { get }
@@ -214,13 +222,6 @@ package protocol SyncStore: Sendable {
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem>
 
-  /// Returns the whole state of these records as it is now, as an encoded page in the keys' order.
-  /// A missing record is a delete at sequence 0. The page is closed at the bytes of a page, with
-  /// one record at least; the caller asks for the other records again.
-  func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64
-  ) async throws(StoreError) -> Result<[UInt8], Problem>
-
   /// Puts a schema in force from the next sequence on, and notifies devices by their pull lists.
   /// `document.version` is one more than the version it replaces, or 0 for the next one. Returns
   /// the schema in force, or the reason of the refusal, which names existing records that do not
@@ -230,38 +231,16 @@ package protocol SyncStore: Sendable {
     by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
-  /// Returns the digests asked for, from one snapshot; ``DigestAnswer/Content/behind`` while the
-  /// sums do not hold every change up to the cursor. A refused cursor is a `Problem`.
-  func digests(
-    in space: Int64, _ query: DigestQuery
-  ) async throws(StoreError) -> Result<DigestAnswer, Problem>
-
-  /// Updates the sums of the hash trees with a few thousand records, in one transaction without a
-  /// long wait for any writer of packets. Returns the sequence up to which they hold every change.
-  func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber
-
-  /// Deletes some of the rows at or below the retention horizon, beside writers and readers.
-  func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep
-
   /// Releases some of the room of deleted rows to the system.
   func reclaim() async throws(StoreError) -> ReclaimStep
-
-  /// Returns the contents still needed by some space. In order.
-  func neededBlobs(among hashes: [ContentHash]) async throws(StoreError) -> [ContentHash]
 
   /// Prevents the other nodes of this store from collecting content, or (exclusively) from
   /// publishing too, until the returned value is released. `nil` if no other node can use the
   /// store.
   func lockContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)?
 
-  /// The notifications of this process; `nil` if the store has one process.
-  var notifications: NodeNotifications? { get }
-
-  /// The pulls of this process suitable for a standby; `nil` without a standby.
-  var standbyPulls: SharedWork? { get }
-
-  /// The requests of this process suitable for a worker of Citus; `nil` without a worker.
-  var workerRequests: SharedWork? { get }
+  /// The work of this process.
+  var counts: StoreCounts { get }
 
   /// Throws unless the store can serve now.
   func check() async throws(StoreError)
@@ -301,13 +280,9 @@ extension SyncStore {
   }
 }
 
-// A store of one process: it gets each move.
+// A store of one process.
 extension SyncStore {
   package func lockContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)? { nil }
-  package var standbyPulls: SharedWork? { nil }
-  package var workerRequests: SharedWork? { nil }
-  package var notifications: NodeNotifications? { nil }
+  package var counts: StoreCounts { StoreCounts() }
   package func recover() async throws(StoreError) {}
-  package func watchHead(of space: Int64) {}
-  package func unwatchHead(of space: Int64) {}
 }

@@ -31,11 +31,21 @@ enum TimelineQueries {
     """
   }
 
+  /// Returns the look-up of the end of one timeline, if it is known in the space.
+  static func end(
+    of timeline: Timeline, in space: Int64, _ read: @escaping (SequenceNumber) -> Void
+  ) -> PlainStep {
+    let name = Int64(bitPattern: timeline.value)
+    return .many(ends, [.integer(space)], of: [[.integer(name)]]) { _, row in
+      read(try row.optionalInteger(0) ?? .max)
+    }
+  }
+
   private static let save = PlainStatement(
     "timeline_save", "INSERT INTO timelines(space, began, timeline) VALUES ($1, $2, $3)")
 
   /// Returns the writes of a new timeline, if one begins.
-  static func beginning(of state: SpaceState, in space: Int64) -> [PlainWrite] {
+  static func beginning(of state: SpaceState, in space: Int64) -> [PlainStep] {
     guard let start = state.timelineStart, let timeline = state.timeline else { return [] }
     let name = Int64(bitPattern: timeline.value)
     return [.one(save, [.integer(space), .integer(start), .integer(name)])]

@@ -139,7 +139,8 @@ final class DirectWorld {
   private func pull(_ device: DirectDevice) throws {
     while case let keys = try device.file.refreshes.next(), !keys.isEmpty {
       try device.file.incoming.stage(
-        try store.records(keys, in: space.id, now: now).get(), ofRecords: keys)
+        try store.records(keys, in: space.id, byteLimit: store.limits.pageBytes, now: now).get(),
+        ofRecords: keys)
     }
     while true {
       let request = PullRequest(

@@ -37,8 +37,8 @@ extension StoreContract {
       let store = try await under.open(.standard)
       let listener = under.isShared ? try await under.open(.standard) : store
       let space = try await store.createSpace(.test)
-      let moves = [store.headMoves(), listener.headMoves()]
-      for side in [store, listener] { side.watchHead(of: space.id) }
+      let moves = [store.heads.stream(), listener.heads.stream()]
+      for side in [store, listener] { side.heads.watch(space.id) }
       let under = SpaceUnderTest(store: store, space: space)
       try await withThrowingTaskGroup(of: Void.self) { group in
         for stream in moves {
@@ -58,7 +58,7 @@ extension StoreContract {
     },
     StoreContract("a stream of head moves ends when its store is closed") { under in
       let store = try await under.open(.standard)
-      let moves = store.headMoves()
+      let moves = store.heads.stream()
       await store.close()
       for await _ in moves {}
     },

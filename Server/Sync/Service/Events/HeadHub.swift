@@ -53,7 +53,7 @@ package final class HeadHub: Sendable {
       return (state.board.add(listener, to: space), isFirst)
     }
     guard let number = place?.number else { return listener.finish() }
-    if place?.isFirst == true { store.watchHead(of: space.id) }
+    if place?.isFirst == true { store.heads.watch(space.id) }
     listener.onClose { [weak self] in self?.remove(number, from: space.id) }
     let current: SpaceSummary
     do {
@@ -73,7 +73,7 @@ package final class HeadHub: Sendable {
 
   private func remove(_ number: Int, from space: Int64) {
     // Watchers are counted, so a new listener meanwhile continues the watch of the space.
-    if state.withLock({ $0.board.remove(number, from: space) }) { store.unwatchHead(of: space) }
+    if state.withLock({ $0.board.remove(number, from: space) }) { store.heads.unwatch(space) }
   }
 
   /// Passes on moves of the store's heads until they end.

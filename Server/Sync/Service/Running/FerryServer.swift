@@ -100,7 +100,7 @@ package final class FerryServer: Sendable {
       store: store, clock: configuration.clock, metrics: metrics, log: configuration.log,
       pace: Pruner.Pace(interval: configuration.pruneInterval))
     // Before any caller can listen, so no move is missed.
-    let moves = store.headMoves()
+    let moves = store.heads.stream()
     http = try Self.listen(configuration, service, workers)
     port = http.port
     service.observe { [weak http] in http?.load ?? HTTPServer.Load() }

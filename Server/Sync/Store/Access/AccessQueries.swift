@@ -114,9 +114,10 @@ extension SyncStore {
   package func storeTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
     try await plain(.writing) { connection in
       // In order: nodes that record the same tokens never wait for each other in a circle.
-      try connection.run(
-        AccessQueries.use,
-        forEach: uses.sorted { $0.key < $1.key }.map { [.integer($1), .text($0.text)] })
+      try connection.perform(
+        uses.sorted { $0.key < $1.key }.map {
+          .one(AccessQueries.use, [.integer($1), .text($0.text)])
+        })
     }
   }
 
@@ -190,7 +191,7 @@ extension PlainConnection {
   func append(
     _ mark: AuditMark?, _ action: AuditAction, of space: Int64, _ detail: String
   ) throws {
-    if let mark { try run(mark.writes(action, of: space, detail)) }
+    if let mark { try perform(mark.writes(action, of: space, detail)) }
   }
 }
 
@@ -311,7 +312,7 @@ extension AuditEntry {
 
 extension AuditMark {
   /// Returns the writes of an entry about a space.
-  func writes(_ action: AuditAction, of space: Int64, _ detail: String) -> [PlainWrite] {
+  func writes(_ action: AuditAction, of space: Int64, _ detail: String) -> [PlainStep] {
     [
       .one(
         AuditEntry.appendOfSpace,

@@ -4,7 +4,7 @@ import FerryProtocol
 // most of the rows and have a statement for each database.
 extension IngestEffects {
   /// Returns the writes of everything but the rows of a slice: operations, records and notices.
-  func frame(in space: Int64, now: Int64) -> [PlainWrite] {
+  func frame(in space: Int64, now: Int64) -> [PlainStep] {
     var writes = deviceWrites(in: space, now: now)
     writes += bufferWrites(in: space, now: now)
     writes += Self.writes(claims, in: space)
@@ -15,7 +15,7 @@ extension IngestEffects {
   }
 
   /// Returns the writes of notices.
-  static func writes(_ notices: [NoticeRow], in space: Int64) -> [PlainWrite] {
+  static func writes(_ notices: [NoticeRow], in space: Int64) -> [PlainStep] {
     if notices.isEmpty { return [] }
     let rows: [[PlainValue]] = notices.map {
       [.uuid($0.device.value), .integer($0.sequence), .utf8($0.body)]
@@ -24,8 +24,8 @@ extension IngestEffects {
   }
 
   /// Returns the writes of unique keys.
-  static func writes(_ claims: [ClaimRow], in space: Int64) -> [PlainWrite] {
-    var writes: [PlainWrite] = []
+  static func writes(_ claims: [ClaimRow], in space: Int64) -> [PlainStep] {
+    var writes: [PlainStep] = []
     for row in claims where row.record == nil {
       writes.append(.one(IngestStatements.freeClaim, [.integer(space)] + row.claim.values))
     }
@@ -37,15 +37,15 @@ extension IngestEffects {
   }
 
   /// Returns the writes of new columns of tables.
-  static func writes(_ columns: some Sequence<ColumnRow>, in space: Int64) -> [PlainWrite] {
+  static func writes(_ columns: some Sequence<ColumnRow>, in space: Int64) -> [PlainStep] {
     let rows: [[PlainValue]] = columns.map {
       [.text($0.table.text), .text($0.name.text), .flag($0.isDeclared)]
     }
     return rows.isEmpty ? [] : [.many(IngestStatements.columns, [.integer(space)], of: rows)]
   }
 
-  private func deviceWrites(in space: Int64, now: Int64) -> [PlainWrite] {
-    var writes: [PlainWrite] = []
+  private func deviceWrites(in space: Int64, now: Int64) -> [PlainStep] {
+    var writes: [PlainStep] = []
     let shared: [PlainValue] = [.integer(space), .integer(now)]
     let owners: [[PlainValue]] = owners.sorted { $0.key < $1.key }.map {
       [.uuid($0.value), .text($1.id)]
@@ -60,8 +60,8 @@ extension IngestEffects {
     return writes
   }
 
-  private func bufferWrites(in space: Int64, now: Int64) -> [PlainWrite] {
-    var writes: [PlainWrite] = unbuffered.map { key in
+  private func bufferWrites(in space: Int64, now: Int64) -> [PlainStep] {
+    var writes: [PlainStep] = unbuffered.map { key in
       .one(
         IngestStatements.unbuffer,
         [.integer(space), .uuid(key.device.value), .uuid(key.tail.value)])
@@ -80,7 +80,7 @@ extension IngestEffects {
     return writes
   }
 
-  private func stateWrite(of space: Int64) -> PlainWrite {
+  private func stateWrite(of space: Int64) -> PlainStep {
     .one(
       IngestStatements.space,
       [
@@ -90,7 +90,7 @@ extension IngestEffects {
       ])
   }
 
-  private func usageWrites(in space: Int64) -> [PlainWrite] {
+  private func usageWrites(in space: Int64) -> [PlainStep] {
     var rows = usage.sorted { $0.key.id < $1.key.id }.map { ($0.key.id, $0.value) }
     if let total { rows.append((Usage.total, total)) }
     if rows.isEmpty { return [] }

@@ -69,6 +69,59 @@ enum IngestQueries {
     """
   }
 
+  /// The waiting packets of devices, without the bodies.
+  static let buffered = PlainBatch.find("buffered", [.init("device", .uuid)]) { key in
+    """
+    SELECT p.tail, p.dependency, p.continues, p.bytes, p.role, p.arrival FROM buffered AS p
+    WHERE p.space = $1 AND p.device = \(key("device"))
+    """
+  }
+
+  /// Operations of the history, with small outcomes and as many others as an answer may have.
+  static let known = PlainBatch.bounded(
+    "known", [.init("id", .uuid)], .total(small: KnownOperation.smallOutcome),
+    columns: ["sequence", "device", "history_hash"], value: ("outcome", .text)
+  ) { key in
+    "FROM operations AS o WHERE o.space = $1 AND o.id = \(key("id"))"
+  }
+
+  /// The sizes of records, and their states as far as there is room.
+  static let records = PlainBatch.bounded(
+    "records", RecordQueries.key, .total(), value: ("state", .bytes), RecordQueries.find)
+
+  /// The tables with records.
+  static let present = PlainBatch.find("present", [.init("tbl", .text)]) { key in
+    """
+    SELECT 1 FROM records AS r WHERE r.space = $1 AND r.tbl = \(key("tbl"))
+    ORDER BY r.record LIMIT 1
+    """
+  }
+
+  /// The names of the space's tables: one look-up for each, whatever the number of records.
+  static let tables = PlainStatement(
+    "tables",
+    """
+    WITH RECURSIVE found(name) AS (
+      SELECT (SELECT r.tbl FROM records AS r WHERE r.space = $1 ORDER BY r.tbl, r.record LIMIT 1)
+      UNION ALL SELECT (
+        SELECT r.tbl FROM records AS r WHERE r.space = $1 AND r.tbl > found.name
+        ORDER BY r.tbl, r.record LIMIT 1) FROM found WHERE found.name IS NOT NULL)
+    SELECT name FROM found WHERE name IS NOT NULL LIMIT $2
+    """)
+
+  /// The next records of a table after one of them.
+  static let page = PlainScan(
+    "table_page", ["record", "state"], large: "state", order: "record", parameters: 3,
+    """
+    FROM records WHERE space = $1 AND tbl = $2 AND record > $3 ORDER BY record LIMIT 2000
+    """)
+
+  /// The next records changed after a place.
+  static let changed = PlainScan(
+    "changed_records", ["sequence", "tbl", "record", "state"], large: "state", order: "sequence",
+    parameters: 2,
+    "FROM records WHERE space = $1 AND sequence > $2 ORDER BY sequence LIMIT 2000")
+
   fileprivate static let bodies = PlainBatch.find(
     "bodies", [.init("device", .uuid), .init("tail", .uuid)]
   ) { key in
@@ -90,13 +143,13 @@ struct UsageNames {
   var keys: [[PlainValue]] { (accounts.map(\.id) + [Usage.total]).map { [.text($0)] } }
 
   /// Reads the row of the name at a place.
-  func read(_ place: Int, _ row: any PlainRow, into context: inout IngestContext) throws {
+  func read(_ place: Int, _ row: any PlainRow, into context: inout IngestContext?) throws {
     var usage = Usage()
     usage.stored = try Usage.names.indices.map { try row.integer($0) }
     if place < accounts.count {
-      context.usage[accounts[place]] = usage
+      context?.usage[accounts[place]] = usage
     } else {
-      context.total = usage
+      context?.total = usage
     }
   }
 }

@@ -28,7 +28,7 @@ extension SyncStore {
 
 extension PlainConnection {
   fileprivate func write(_ statement: PlainStatement, _ lists: [[PlainValue]]) throws {
-    if !lists.isEmpty { try run(statement, forEach: lists) }
+    if !lists.isEmpty { try perform(lists.map { .one(statement, $0) }) }
   }
 
   /// Deletes the oldest observations of a space beyond the limit.

@@ -53,14 +53,14 @@ extension SyncStore {
       guard stretch.lowerBound <= end else { return HistoryPart(entries: [], isCut: false) }
       let stretch = stretch.lowerBound...end
       let sizes = try connection.rows(
-        HistoryInspection.sizes(connection),
+        HistoryInspection.sizes,
         HistoryInspection.values(key, space, stretch) + [.integer(Int64(limit))]
       ) { (try $0.integer(0), try $0.integer(1)) }
       guard let last = sizes.fitting(characters) else {
         return HistoryPart(entries: [], isCut: false)
       }
       let entries = try connection.rows(
-        HistoryInspection.entries(connection),
+        HistoryInspection.entries,
         HistoryInspection.values(key, space, last...stretch.upperBound)
       ) { try HistoryEntry($0) }.compactMap { $0 }
       return HistoryPart(
@@ -82,12 +82,12 @@ extension SyncStore {
         .uuid(start.sequence < end ? start.device.value : DeviceID.server.value),
       ]
       let sizes = try connection.rows(
-        ConflictInspection.sizes(connection), values + [.integer(Int64(limit))]
+        ConflictInspection.sizes, values + [.integer(Int64(limit))]
       ) { (1, try $0.integer(0)) }
       let count = sizes.fittingCount(characters)
       guard count > 0 else { return [] }
       return try connection.rows(
-        ConflictInspection.notices(connection), values + [.integer(Int64(count))]
+        ConflictInspection.notices, values + [.integer(Int64(count))]
       ) { try ListedConflict($0) }.compactMap { $0 }
     }
   }
@@ -144,13 +144,11 @@ private enum RecordInspection {
 /// The operations on a record. If an insert created it, the next operation has the insert's columns
 /// as `former`. If there is no later operation, the record's state has them.
 private enum HistoryInspection {
-  private static func rows(_ connection: any PlainConnection) -> String {
-    """
-    FROM operations AS o WHERE space = $1 AND \(type(of: connection).sequenceSpace) = $1
+  private static let rows = """
+    FROM operations AS o WHERE space = $1 AND space + 0 = $1
       AND sequence >= $4 AND sequence <= $5 AND tbl = $2 AND record = $3
     ORDER BY sequence DESC
     """
-  }
 
   private static let data = """
     coalesce(o.data, CASE WHEN o.kind = 0 THEN (
@@ -167,24 +165,17 @@ private enum HistoryInspection {
     ) END
     """
 
-  static func sizes(_ connection: any PlainConnection) -> PlainStatement {
-    PlainStatement(
-      "inspect_history_sizes",
-      """
-      SELECT sequence, CAST(coalesce(length(\(data)), length(\(state)), 0)
-        + coalesce(length(outcome), 0) AS bigint)
-      \(rows(connection)) LIMIT $6
-      """)
-  }
+  static let sizes = PlainStatement(
+    "inspect_history_sizes",
+    """
+    SELECT sequence, CAST(coalesce(length(\(data)), length(\(state)), 0)
+      + coalesce(length(outcome), 0) AS bigint)
+    \(rows) LIMIT $6
+    """)
 
-  static func entries(_ connection: any PlainConnection) -> PlainStatement {
-    PlainStatement(
-      "inspect_history",
-      """
-      SELECT id, sequence, device, kind, time, base, \(data), outcome, \(state)
-      \(rows(connection))
-      """)
-  }
+  static let entries = PlainStatement(
+    "inspect_history",
+    "SELECT id, sequence, device, kind, time, base, \(data), outcome, \(state) \(rows)")
 
   static func values(
     _ key: RecordKey, _ space: Int64, _ stretch: ClosedRange<SequenceNumber>
@@ -197,29 +188,23 @@ private enum HistoryInspection {
 }
 
 private enum ConflictInspection {
-  private static func rows(_ connection: any PlainConnection) -> String {
-    """
-    FROM notices WHERE space = $1 AND \(type(of: connection).sequenceSpace) = $1
+  private static let rows = """
+    FROM notices WHERE space = $1 AND space + 0 = $1
       AND sequence <= $2 AND (sequence < $2 OR device < $3)
     ORDER BY sequence DESC, device DESC LIMIT $4
     """
-  }
 
-  static func sizes(_ connection: any PlainConnection) -> PlainStatement {
-    PlainStatement(
-      "inspect_conflict_sizes", "SELECT CAST(length(body) AS bigint) \(rows(connection))")
-  }
+  static let sizes = PlainStatement(
+    "inspect_conflict_sizes", "SELECT CAST(length(body) AS bigint) \(rows)")
 
-  static func notices(_ connection: any PlainConnection) -> PlainStatement {
-    PlainStatement("inspect_conflicts", "SELECT device, body \(rows(connection))")
-  }
+  static let notices = PlainStatement("inspect_conflicts", "SELECT device, body \(rows)")
 }
 
 extension ListedRecord {
   fileprivate init(_ row: any PlainRow) throws {
     record = try row.recordName(0).name
     sequence = try row.integer(1)
-    state = try row.bytes(2).withUnsafeBytes { try RecordState(stored: $0, limits: .stored) }
+    state = try row.recordState(2)
   }
 }
 
@@ -232,7 +217,7 @@ extension HistoryEntry {
     let sequence = try row.integer(1)
     var data = row.isNull(6) ? nil : try row.bytes(6)
     if data == nil, !row.isNull(8) {
-      let state = try row.bytes(8).withUnsafeBytes { try RecordState(stored: $0, limits: .stored) }
+      let state = try row.recordState(8)
       if state.soleInsert?.sequence == sequence { data = state.columns.encodedColumns() }
     }
     self.init(
@@ -251,12 +236,5 @@ extension ListedConflict {
       notice: try decode(try row.bytes(1)) { (reader) throws(MalformedMessage) in
         try reader.notice(limits: .stored)
       })
-  }
-}
-
-extension PlainRow {
-  /// Reads sixteen bytes; `nil` for any other count.
-  func uniqueID(_ column: Int) throws -> UniqueID? {
-    try bytes(column).withUnsafeBytes { UniqueID(bytes: $0) }
   }
 }

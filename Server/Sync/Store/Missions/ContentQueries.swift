@@ -26,6 +26,21 @@ extension SyncStore {
     }
   }
 
+  /// Returns the contents still needed by some space. In order.
+  package func neededBlobs(
+    among hashes: [ContentHash]
+  ) async throws(StoreError) -> [ContentHash] {
+    // As a writer: a publication committed a moment ago counts.
+    try await plain(.writing) { connection in
+      var needed: [ContentHash] = []
+      try connection.perform(
+        hashes.sorted().map { hash in
+          .one(ContentQueries.needed, [.bytes(hash.bytes)]) { _ in needed.append(hash) }
+        })
+      return needed
+    }
+  }
+
   /// Forgets the content of former versions, and unpublished uploads, if their use ended before
   /// `moment` (milliseconds since 1970). Returns the number of entries.
   package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
@@ -87,7 +102,8 @@ private enum ContentQueries {
     "mission_blobs_in_force",
     "SELECT sha256 FROM mission_blobs WHERE space = $1 AND mission = $2 AND ended IS NULL")
   static let end = PlainBatch.update(
-    "mission_end", "mission_blobs", [.init("sha256", .bytes)], sharing: 3, set: "ended = $1"
+    "mission_end", "mission_blobs", [.init("sha256", .bytes)], sharing: 3,
+    set: { _ in "ended = $1" }
   ) { key in
     """
     mission_blobs.space = $2 AND mission_blobs.mission = $3
@@ -108,6 +124,9 @@ private enum ContentQueries {
       AND mission_blobs.sha256 = \(key("sha256"))
     """
   }
+  /// By one key: Citus asks all workers, which have the spaces.
+  static let needed = PlainStatement(
+    "mission_blobs_needed", "SELECT 1 FROM mission_blobs WHERE sha256 = $1 LIMIT 1")
   static let held = PlainBatch.find("mission_blobs_held", [.init("sha256", .bytes)]) { key in
     """
     SELECT b.size FROM mission_blobs AS b

@@ -23,10 +23,7 @@ extension SyncStore {
         MissionQueries.list, place + [.record(last)]
       ) { row -> MissionRecord? in
         guard let id = MissionID(try row.recordName(0).name.text) else { return nil }
-        let state = try row.bytes(1).withUnsafeBytes {
-          try RecordState(stored: $0, limits: .stored)
-        }
-        return MissionRecord(id, stored: state)
+        return MissionRecord(id, stored: try row.recordState(1))
       }
       let isLast = count == sizes.count && count < limit
       return MissionPage(

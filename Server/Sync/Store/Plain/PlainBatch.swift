@@ -1,8 +1,7 @@
 /// SQL about any number of keys, written once for both stores: PostgreSQL runs it once, with an
 /// array for each column of the keys, and SQLite runs it once for each key.
 ///
-/// The parameters shared by all keys are named `$1`, `$2` … in the order of their first use, and
-/// before the columns of the keys; see ``PlainStatement``.
+/// The parameters shared by all keys are `$1`, `$2` …
 package struct PlainBatch: Sendable {
   /// A column of the keys.
   struct Column: Sendable {
@@ -29,6 +28,10 @@ package struct PlainBatch: Sendable {
   let single: PlainStatement
   /// For all keys: their arrays follow the shared parameters.
   let many: PlainStatement
+  /// The shared parameter with the most rows of all keys together, if there is one.
+  private(set) var rowsMax: Int?
+  /// The column with the size of a bounded value, if there is one; see ``bounded``.
+  private(set) var sizePlace: Int?
 
   /// - Parameters:
   ///   - shared: The number of shared parameters.
@@ -51,31 +54,99 @@ package struct PlainBatch: Sendable {
         "unnest(\(arrays.joined(separator: ", ")))", names.joined(separator: ", ")))
   }
 
+  // Each look-up goes by a whole key: LATERAL with OFFSET 0 is not turned into anything else. With
+  // a join or `id = ANY(…)`, a planner without statistics reads all of a space's rows instead, and
+  // a prepared statement keeps this plan.
+
   /// Creates a look-up of the rows of each key.
   static func find(
     _ name: String, _ columns: [Column], sharing shared: Int = 1, _ query: (Key) -> String
   ) -> PlainBatch {
-    // LATERAL with OFFSET 0 is not turned into anything else: each look-up goes by its key.
     PlainBatch(name, columns, sharing: shared, single: query) { key, arrays, names in
+      "\(found(arrays, names, query(key))) ORDER BY wanted.place"
+    }
+  }
+
+  /// Creates a look-up of the first rows of all keys together, in the order of a column.
+  ///
+  /// - Parameter limit: The shared parameter with the most rows. The query has it as LIMIT.
+  static func first(
+    _ name: String, _ columns: [Column], sharing shared: Int, order: String, limit: Int,
+    _ query: (Key) -> String
+  ) -> PlainBatch {
+    var batch = PlainBatch(name, columns, sharing: shared, single: query) { key, arrays, names in
       """
-      SELECT wanted.place, found.*
-      FROM \(arrays) WITH ORDINALITY AS wanted(\(names), place) CROSS JOIN LATERAL (
-        \(query(key)) OFFSET 0
-      ) AS found ORDER BY wanted.place
+      \(found(arrays, names, query(key))) ORDER BY wanted.place, found.\(order) LIMIT $\(limit)
       """
     }
+    batch.rowsMax = limit
+    return batch
+  }
+
+  /// How the bytes of the found values are bounded.
+  enum Bound: Equatable {
+    /// Values are read while all of them together have fewer bytes; smaller ones than `small` are
+    /// always read.
+    case total(small: Int = -1)
+    /// Values are read until all of them together have as many bytes: at least one.
+    case page
+  }
+
+  /// Creates a look-up of one row of each key with a value that may be large. Columns are those of
+  /// `columns`, the value's number of bytes, and the value; it is NULL if it is out of bounds.
+  ///
+  /// The shared parameters are the space and the most bytes.
+  ///
+  /// - Parameter query: Continues `SELECT` and the columns.
+  static func bounded(
+    _ name: String, _ keys: [Column], _ bound: Bound, columns: [String] = [],
+    value: (name: String, type: PlainType), _ query: (Key) -> String
+  ) -> PlainBatch {
+    let list = columns.map { "\($0), " }.joined()
+    let small = if case .total(let small) = bound { small } else { -1 }
+    let bytes = value.type == .text ? "CAST(\(value.name) AS blob)" : value.name
+    var batch = PlainBatch(name, keys, sharing: 2) { key in
+      let room = bound == .page ? "$2 > 0" : "length(\(bytes)) <= max($2, \(small))"
+      return """
+        SELECT \(list)length(\(bytes)), CASE WHEN \(room) THEN \(value.name) END \(query(key))
+        """
+    } many: { key, arrays, names in
+      let sum = "sum(size) OVER (ORDER BY place ROWS UNBOUNDED PRECEDING)"
+      let room = bound == .page ? "\(sum) - size < $2" : "size <= \(small) OR \(sum) <= $2"
+      let row = """
+        SELECT \(list)octet_length(\(value.name)) AS size, \(value.name) \(query(key))
+        """
+      return """
+        SELECT place, \(list)size, CASE WHEN \(room) THEN \(value.name) END
+        FROM (\(found(arrays, names, row))) AS listed ORDER BY place
+        """
+    }
+    batch.sizePlace = columns.count
+    return batch
+  }
+
+  /// Returns the look-up of each key in PostgreSQL.
+  private static func found(_ arrays: String, _ names: String, _ query: String) -> String {
+    """
+    SELECT wanted.place, found.*
+    FROM \(arrays) WITH ORDINALITY AS wanted(\(names), place) CROSS JOIN LATERAL (
+      \(query) OFFSET 0
+    ) AS found
+    """
   }
 
   /// Creates an UPDATE of the rows of each key.
   static func update(
     _ name: String, _ table: String, _ columns: [Column], sharing shared: Int,
-    set assignments: String, where condition: (Key) -> String
+    set assignments: (Key) -> String, where condition: (Key) -> String
   ) -> PlainBatch {
-    let start = "UPDATE \(table) SET \(assignments)"
-    return PlainBatch(name, columns, sharing: shared) { key in
-      "\(start) WHERE \(condition(key))"
+    PlainBatch(name, columns, sharing: shared) { key in
+      "UPDATE \(table) SET \(assignments(key)) WHERE \(condition(key))"
     } many: { key, arrays, names in
-      "\(start) FROM \(arrays) AS wanted(\(names)) WHERE \(condition(key))"
+      """
+      UPDATE \(table) SET \(assignments(key)) FROM \(arrays) AS wanted(\(names))
+      WHERE \(condition(key))
+      """
     }
   }
 

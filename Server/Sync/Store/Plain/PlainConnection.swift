@@ -1,58 +1,7 @@
 import FerryProtocol
 
-/// A statement written once for both stores.
-///
-/// Parameters are named `$1`, `$2` … in the order of their first use: SQLite numbers named
-/// parameters by this order. It contains only SQL known to both databases.
-package struct PlainStatement: Sendable {
-  /// Unique among all statements, at most 63 bytes.
-  let name: String
-  let sql: String
-
-  init(_ name: String, _ sql: String) { (self.name, self.sql) = (name, sql) }
-}
-
-/// A parameter of such a statement; `nil` is NULL.
-package enum PlainValue: Sendable {
-  case integer(Int64?)
-  case text(String?)
-  /// Text in UTF-8.
-  case utf8([UInt8])
-  case bytes([UInt8])
-  /// A `boolean` in PostgreSQL, 1 or 0 in SQLite.
-  case flag(Bool)
-  /// A record's identifier as `records` and `operations` have it.
-  case record(Name)
-  /// A `uuid` in PostgreSQL, sixteen bytes in SQLite.
-  case uuid(UniqueID?)
-}
-
-/// A row of a result. Columns are counted from 0.
-package protocol PlainRow {
-  func isNull(_ column: Int) -> Bool
-  func integer(_ column: Int) throws -> Int64
-  func text(_ column: Int) throws -> String
-  func bytes(_ column: Int) throws -> [UInt8]
-  func flag(_ column: Int) throws -> Bool
-  /// Returns a record's identifier from `records` or `operations`.
-  func recordName(_ column: Int) throws -> StoredRecordName
-}
-
-extension PlainRow {
-  func optionalInteger(_ column: Int) throws -> Int64? {
-    isNull(column) ? nil : try integer(column)
-  }
-
-  func optionalText(_ column: Int) throws -> String? { isNull(column) ? nil : try text(column) }
-}
-
-/// A connection of either store, for queries rare enough to be written once.
-///
-/// A query of every pull or packet is written for each database.
+/// A connection of either store, with the primitives over which all shared SQL runs.
 package protocol PlainConnection {
-  /// The expression by which an index in the order of a space's sequences is used.
-  static var sequenceSpace: String { get }
-
   /// Runs a query, and passes each row to `read`.
   func rows<T>(
     _ statement: PlainStatement, _ values: [PlainValue], _ read: (any PlainRow) throws -> T
@@ -62,9 +11,6 @@ package protocol PlainConnection {
   @discardableResult
   func run(_ statement: PlainStatement, _ values: [PlainValue]) throws -> Int
 
-  /// Runs a statement with each of these lists of parameters.
-  func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws
-
   /// Runs a look-up of many keys. `read` gets the place of the key, too; rows are in the order of
   /// the keys.
   func rows<T>(
@@ -72,14 +18,27 @@ package protocol PlainConnection {
     _ read: (_ place: Int, any PlainRow) throws -> T
   ) throws -> [T]
 
-  /// Runs a statement about many keys, all in one transaction.
-  func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws
+  /// Runs a query whose rows may be large, and passes rows to `read` until it returns `false`, or
+  /// the rows before have so many bytes.
+  func scan(
+    _ scan: PlainScan, _ values: [PlainValue], bytes: Int, _ read: (any PlainRow) throws -> Bool
+  ) throws
+
+  /// Runs statements in order, all in one transaction. PostgreSQL needs one round trip.
+  ///
+  /// - Parameter ends: Whether they are the last ones of the transaction under way, which may then
+  ///   be committed in the same round trip.
+  func perform(_ steps: [PlainStep], ends: Bool) throws
 
   /// Runs `body` in one transaction.
   func together<T>(_ body: () throws -> T) throws -> T
 
-  /// Keeps other writers of a space away until the transaction ends.
-  func lock(_ space: Int64) throws
+  /// Runs `body` on one unchanging view of the data.
+  func snapshot<T>(_ body: () throws -> T) throws -> T
+
+  /// Prevents the pruning of a space by other servers until the transaction ends. Returns `false`
+  /// if another one prunes it now.
+  func claimPruning(of space: Int64) throws -> Bool
 
   /// Rows that a short transaction changes at most.
   var sliceRows: Int { get }
@@ -88,6 +47,22 @@ package protocol PlainConnection {
   /// Returns their number.
   func endBlobs(before moment: Int64) throws -> Int
 }
+
+extension PlainConnection {
+  /// Runs statements in order, all in one transaction.
+  func perform(_ steps: [PlainStep]) throws { try perform(steps, ends: false) }
+
+  /// Prevents other writers of a space until the transaction ends.
+  func lock(_ space: Int64) throws { try run(spaceLock, [.integer(space)]) }
+
+  /// Runs a statement about many keys, all in one transaction.
+  func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
+    try perform([.many(batch, shared, of: keys)])
+  }
+}
+
+private let spaceLock = PlainStatement(
+  "space_lock", "SELECT 1 FROM spaces WHERE id = $1", .waiting)
 
 extension SyncStore {
   /// Runs `body` on a connection.
@@ -149,6 +124,8 @@ package enum PlainUse: Sendable {
   /// Reading for a device that syncs.
   case pulling
   case writing
+  /// Writing beside all requests.
+  case upkeep
   /// Reading before a request is admitted.
   case authenticating
 }

@@ -3,8 +3,6 @@ import FerryProtocol
 import Foundation
 
 extension PostgresConnection: PlainConnection {
-  package static var sequenceSpace: String { "(space + 0)" }
-
   package func rows<T>(
     _ statement: PlainStatement, _ values: [PlainValue], _ read: (any PlainRow) throws -> T
   ) throws -> [T] {
@@ -16,14 +14,6 @@ extension PostgresConnection: PlainConnection {
     try query(PostgresStatement(statement), PostgresParameters(values)).affected
   }
 
-  package func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws {
-    _ = try pipeline { pipeline in
-      for values in lists {
-        pipeline.add(PostgresStatement(statement), PostgresParameters(values))
-      }
-    }
-  }
-
   package func rows<T>(
     _ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]],
     _ read: (_ place: Int, any PlainRow) throws -> T
@@ -33,21 +23,46 @@ extension PostgresConnection: PlainConnection {
     return try query(PostgresStatement(batch.many), parameters).found(read)
   }
 
-  package func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
-    if keys.isEmpty { return }
-    _ = try query(
-      PostgresStatement(batch.many), PostgresParameters(shared, batch.columns, keys))
+  package func scan(
+    _ scan: PlainScan, _ values: [PlainValue], bytes: Int, _ read: (any PlainRow) throws -> Bool
+  ) throws {
+    let values = values + [.integer(Int64(bytes))]
+    for row in try query(PostgresStatement(scan.bounded), PostgresParameters(values)) {
+      if try !read(row) { return }
+    }
+  }
+
+  package func perform(_ steps: [PlainStep], ends: Bool) throws {
+    let steps = steps.filter { !$0.isEmpty }
+    if steps.isEmpty { return }
+    let results = try pipeline { pipeline in
+      for step in steps { pipeline.add(step) }
+      if ends { pipeline.commit() }
+    }
+    for (step, rows) in zip(steps, results) {
+      switch step {
+      case .one(_, _, let read?): for row in rows { try read(row) }
+      case .many(_, _, _, let read?): _ = try rows.found(read)
+      case .one, .many: break
+      }
+    }
   }
 
   package func together<T>(_ body: () throws -> T) throws -> T {
     try transaction { _ in try body() }
   }
 
-  /// Locks the row of a space.
-  static let spaceLock = PostgresStatement(
-    "space_lock", "SELECT 1 FROM spaces WHERE id = $1 FOR UPDATE")
+  package func snapshot<T>(_ body: () throws -> T) throws -> T {
+    try transaction(.snapshot) { _ in try body() }
+  }
 
-  package func lock(_ space: Int64) throws { _ = try query(Self.spaceLock, [.int8(space)]) }
+  /// The number is Ferry's own.
+  private static let pruning = PostgresStatement(
+    "prune_claim", "SELECT pg_try_advisory_xact_lock(738094593, hashint8($1))")
+
+  package func claimPruning(of space: Int64) throws -> Bool {
+    try query(Self.pruning, [.int8(space)])[0].bool(0)
+  }
 
   package var sliceRows: Int { 10_000 }
 
@@ -65,9 +80,14 @@ extension PostgresStore {
     _ use: PlainUse, for function: String,
     _ body: @escaping @Sendable (any PlainConnection) throws -> T
   ) async throws(StoreError) -> T {
-    let isFirst = use == .authenticating
-    let lane: PoolLane = isFirst ? .authentication : use == .pulling ? .pull : .push
-    return try await run(in: lane, mayUseWorker: isFirst, for: function) { try body($0) }
+    let (lane, mayUseWorker): (PoolLane, Bool) =
+      switch use {
+      case .authenticating: (.authentication, true)
+      case .pulling: (.pull, true)
+      case .upkeep: (.upkeep, true)
+      case .reading, .writing: (.push, false)
+      }
+    return try await run(in: lane, mayUseWorker: mayUseWorker, for: function) { try body($0) }
   }
 
   package func change<T: Sendable>(
@@ -78,7 +98,7 @@ extension PostgresStore {
     let (head, answer) = try await run(for: function) { [timelines] connection in
       var written: SpaceState?
       let answer = try connection.transaction { connection in
-        let state = try PostgresTimelines(space: space, own: timelines).lock(on: connection)
+        let state = try connection.lockedState(of: space, timelines)
         let writes = PostgresIngestWrites(space: space, now: now)
         return try body(
           SpaceChange(
@@ -97,20 +117,26 @@ extension PostgresStore {
   }
 }
 
+extension PlainStep {
+  /// True for a batch without keys, which does nothing.
+  fileprivate var isEmpty: Bool {
+    if case .many(_, _, let keys, _) = self { keys.isEmpty } else { false }
+  }
+}
+
 extension PostgresPipeline {
-  /// Adds a look-up of many keys; see ``PostgresRows/found(_:)``.
-  mutating func add(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) {
-    add(PostgresStatement(batch.many), PostgresParameters(shared, batch.columns, keys))
+  mutating func add(_ step: PlainStep) {
+    switch step {
+    case .one(let statement, let values, _):
+      add(PostgresStatement(statement), PostgresParameters(values))
+    case .many(_, _, let keys, _) where keys.isEmpty: break
+    case .many(let batch, let shared, let keys, _):
+      add(PostgresStatement(batch.many), PostgresParameters(shared, batch.columns, keys))
+    }
   }
 
-  mutating func add(_ writes: [PlainWrite]) {
-    for write in writes {
-      switch write {
-      case .one(let statement, let values):
-        add(PostgresStatement(statement), PostgresParameters(values))
-      case .many(let batch, let shared, let keys): add(batch, shared, of: keys)
-      }
-    }
+  mutating func add(_ steps: [PlainStep]) {
+    for step in steps { add(step) }
   }
 }
 
@@ -129,6 +155,9 @@ private struct FoundRow: PlainRow {
   func integer(_ column: Int) throws -> Int64 { try row.int8(column + 1) }
   func text(_ column: Int) throws -> String { try row.text(column + 1) }
   func bytes(_ column: Int) throws -> [UInt8] { try row.bytes(column + 1) }
+  func bytes<T>(_ column: Int, _ body: (UnsafeRawBufferPointer) throws -> T) throws -> T {
+    try row.bytes(column + 1, body)
+  }
   func flag(_ column: Int) throws -> Bool { try row.bool(column + 1) }
   func recordName(_ column: Int) throws -> StoredRecordName { try row.recordName(column + 1) }
 }
@@ -188,7 +217,10 @@ extension PostgresParameters {
       append(whole: array, values.count)
     case .bytes:
       var array = PostgresArray<[UInt8]>()
-      for case .bytes(let value) in values { array.append(bytes: value) }
+      for value in values {
+        if case .bytes(let bytes) = value { array.append(bytes: bytes) }
+        if case .record(let name) = value { array.append(record: name) }
+      }
       append(whole: array, values.count)
     case .uuid:
       var array = PostgresArray<UUID>()

@@ -3,51 +3,85 @@ import FerrySQLite
 import FerryStoredValues
 
 extension SQLiteStoreFile: PlainConnection {
-  package static var sequenceSpace: String { "space" }
-
   package func rows<T>(
     _ statement: PlainStatement, _ values: [PlainValue], _ read: (any PlainRow) throws -> T
   ) throws -> [T] {
-    try connection.rows(statement.sql, SQLiteList(values)) { try read(SQLitePlainRow(row: $0)) }
+    try connection.rows(statement.sqlite, SQLiteList(values)) { try read(SQLitePlainRow(row: $0)) }
   }
 
   @discardableResult
   package func run(_ statement: PlainStatement, _ values: [PlainValue]) throws -> Int {
-    try connection.run(statement.sql, SQLiteList(values))
-  }
-
-  package func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws {
-    if connection.isInTransaction {
-      for values in lists { try run(statement, values) }
-    } else {
-      try together { try run(statement, forEach: lists) }
-    }
+    try connection.run(statement.sqlite, SQLiteList(values))
   }
 
   package func rows<T>(
     _ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]],
     _ read: (_ place: Int, any PlainRow) throws -> T
   ) throws -> [T] {
-    try keys.enumerated().flatMap { place, key in
-      try rows(batch.single, shared + key) { try read(place, $0) }
+    var found: [T] = []
+    try forEach(batch, shared, of: keys) { found.append(try read($0, $1)) }
+    return found
+  }
+
+  private func forEach(
+    _ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]],
+    _ read: (_ place: Int, any PlainRow) throws -> Void
+  ) throws {
+    if keys.isEmpty { return }
+    let statement = try connection.statement(batch.single.sqlite)
+    var shared = shared
+    var count: Int64 = 0
+    for (place, key) in keys.enumerated() {
+      try statement.forEach(SQLiteList(shared + key)) { row in
+        try read(place, SQLitePlainRow(row: row))
+        count += 1
+        if let size = batch.sizePlace, case .integer(let room?) = shared[1] {
+          shared[1] = .integer(room - row.int64(Int32(size)))
+        }
+      }
+      if let most = batch.rowsMax, case .integer(let most?) = shared[most - 1], count >= most {
+        return
+      }
     }
   }
 
-  package func run(_ batch: PlainBatch, _ shared: [PlainValue], of keys: [[PlainValue]]) throws {
-    if keys.isEmpty { return }
-    guard connection.isInTransaction else {
-      return try together { try run(batch, shared, of: keys) }
+  package func scan(
+    _ scan: PlainScan, _ values: [PlainValue], bytes: Int, _ read: (any PlainRow) throws -> Bool
+  ) throws {
+    let rows = try connection.statement(scan.plain.sqlite)
+    defer { rows.reset() }
+    rows.bind(SQLiteList(values))
+    var room = bytes
+    while room > 0, try rows.step() {
+      room -= rows.blobBytes(Int32(scan.large)).count
+      if try !read(SQLitePlainRow(row: rows)) { return }
     }
-    let statement = try connection.statement(batch.single.sql)
-    for key in keys { try statement.run(SQLiteList(shared + key)) }
+  }
+
+  package func perform(_ steps: [PlainStep], ends: Bool) throws {
+    guard connection.isInTransaction else {
+      return try together { try perform(steps, ends: ends) }
+    }
+    for step in steps {
+      switch step {
+      case .one(let statement, let values, let read?): _ = try rows(statement, values, read)
+      case .one(let statement, let values, nil): try run(statement, values)
+      case .many(let batch, let shared, let keys, let read):
+        try forEach(batch, shared, of: keys) { try read?($0, $1) }
+      }
+    }
   }
 
   package func together<T>(_ body: () throws -> T) throws -> T {
     try connection.transaction { try body() }
   }
 
-  /// Does nothing: the file has one writer.
-  package func lock(_ space: Int64) {}
+  package func snapshot<T>(_ body: () throws -> T) throws -> T {
+    connection.isInTransaction ? try body() : try connection.transaction(.deferred) { try body() }
+  }
+
+  /// Returns `true`: the file has one writer.
+  package func claimPruning(of space: Int64) -> Bool { true }
 
   package var sliceRows: Int { slice.rows }
 
@@ -77,9 +111,10 @@ extension SQLiteStore {
     _ use: PlainUse, for function: String,
     _ body: @escaping @Sendable (any PlainConnection) throws -> T
   ) async throws(StoreError) -> T {
-    use == .writing
-      ? try await write(for: function) { try body($0) }
-      : try await read(for: function) { try body($0) }
+    switch use {
+    case .writing, .upkeep: try await write(for: function) { try body($0) }
+    case .reading, .pulling, .authenticating: try await read(for: function) { try body($0) }
+    }
   }
 
   package func change<T: Sendable>(
@@ -102,7 +137,7 @@ extension SQLiteStore {
         try await stage(for: function) { try $0.removeStagedRows(space) }
       }
     }
-    if head > before { moves.publish(HeadMove(space: space, head: head)) }
+    if head > before { heads.publish(HeadMove(space: space, head: head)) }
     return answer
   }
 }
@@ -114,6 +149,9 @@ private struct SQLitePlainRow: PlainRow {
   func integer(_ column: Int) -> Int64 { row.int64(Int32(column)) }
   func text(_ column: Int) -> String { row.text(Int32(column)) }
   func bytes(_ column: Int) -> [UInt8] { row.blob(Int32(column)) }
+  func bytes<T>(_ column: Int, _ body: (UnsafeRawBufferPointer) throws -> T) throws -> T {
+    try body(row.blobBytes(Int32(column)))
+  }
   func flag(_ column: Int) -> Bool { row.int64(Int32(column)) != 0 }
   func recordName(_ column: Int) -> StoredRecordName { row.recordName(Int32(column)) }
 }

@@ -25,7 +25,7 @@ struct PostgresPull {
     FROM spaces AS s LEFT JOIN LATERAL (
       SELECT p.sequence, p.history_hash FROM operations AS p
       WHERE p.space = $1 AND p.id = $3 OFFSET 0
-    ) AS o ON true \(PostgresTimelines.joined("$5")) LEFT JOIN LATERAL (
+    ) AS o ON true \(joined("$5")) LEFT JOIN LATERAL (
       SELECT v.tail, v.principal, v.name FROM devices AS v
       WHERE v.space = $1 AND v.device = $2 OFFSET 0
     ) AS d ON true
@@ -59,6 +59,18 @@ struct PostgresPull {
       ) AS summed WHERE before < $4 ORDER BY sequence)
     ) AS found ORDER BY sequence LIMIT $3
     """)
+
+  /// Returns the part of FROM that looks up a timeline, as `t` with the end of it.
+  ///
+  /// - Parameter name: The parameter with the timeline's name.
+  private static func joined(_ name: String) -> String {
+    """
+    LEFT JOIN LATERAL (
+      SELECT t.timeline, \(TimelineQueries.end) AS ended FROM timelines AS t
+      WHERE t.space = $1 AND t.timeline = \(name) OFFSET 0
+    ) AS t ON true
+    """
+  }
 
   func run(on connection: PostgresConnection) throws -> Result<[UInt8], Problem> {
     let results = try connection.transaction(.snapshot) { connection in
@@ -135,9 +147,28 @@ struct PostgresPull {
   }
 }
 
+extension PostgresParameters {
+  /// Appends a timeline, or null.
+  fileprivate mutating func append(_ timeline: Timeline?) {
+    append(timeline.map { Int64(bitPattern: $0.value) })
+  }
+}
+
+extension PostgresRow {
+  /// Returns the end of a timeline, by its own column and ``TimelineQueries/end``.
+  fileprivate func timelineEnd(_ timeline: Int, _ end: Int) throws -> SequenceNumber? {
+    isNull(timeline) ? nil : isNull(end) ? .max : try int8(end)
+  }
+
+  /// Returns a column with an optional timeline.
+  fileprivate func timeline(_ index: Int) throws -> Timeline? {
+    isNull(index) ? nil : Timeline(UInt64(bitPattern: try int8(index)))
+  }
+}
+
 extension HistoryPlace {
   /// Reads a place from the columns; `nil` if there is no such operation.
-  init?(_ row: PostgresRow, _ sequence: Int, historyHash: Int) throws {
+  fileprivate init?(_ row: PostgresRow, _ sequence: Int, historyHash: Int) throws {
     if row.isNull(sequence) { return nil }
     self.init(
       sequence: try row.int8(sequence), historyHash: UInt64(bitPattern: try row.int8(historyHash)))
@@ -146,15 +177,7 @@ extension HistoryPlace {
 
 extension OperationID {
   /// Reads the sixteen bytes of a uuid column.
-  init?(uuidBytes bytes: [UInt8]) {
-    guard let id = bytes.withUnsafeBytes({ UniqueID(bytes: $0) }) else { return nil }
-    self.init(id)
-  }
-}
-
-extension DeviceID {
-  /// Reads the sixteen bytes of a uuid column.
-  init?(uuidBytes bytes: [UInt8]) {
+  fileprivate init?(uuidBytes bytes: [UInt8]) {
     guard let id = bytes.withUnsafeBytes({ UniqueID(bytes: $0) }) else { return nil }
     self.init(id)
   }

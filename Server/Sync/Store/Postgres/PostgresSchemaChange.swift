@@ -25,7 +25,7 @@ struct PostgresSchemaChange {
   ) throws -> (head: SequenceNumber?, answer: Result<SpaceSchema, Problem>) {
     do {
       let (effects, answer) = try connection.transaction { connection in
-        let state = try PostgresTimelines(space: space, own: timelines).lock(on: connection)
+        let state = try connection.lockedState(of: space, timelines)
         let record = try connection.record(SchemaChange.key, in: space)
         let current = try SpaceSchema(stored: record) ?? .empty
         let decision = SchemaChange.decide(

@@ -36,16 +36,16 @@ package final class PostgresStore: SyncStore {
   /// The worker for packets and reads of spaces, if this node has one.
   private let worker: CitusWorker?
   private let listener: PostgresListener
-  let heads: PostgresHeads
+  private let reported: PostgresHeads
   private let sweep: Task<Void, Never>
   package let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
-  var timelines: OwnTimelines { heads.timelines }
+  var timelines: OwnTimelines { reported.timelines }
   private var pool: PostgresPool { pools.main }
   /// For maintenance in a separate session.
   var sessionPool: PostgresPool { pools.sessions }
   private let schemas = SchemaCache()
-  let limits: Limits
+  package let limits: Limits
   private let quotas: Quotas
 
   /// Connects, and creates the tables if there are none.
@@ -75,7 +75,7 @@ package final class PostgresStore: SyncStore {
     self.makeEpoch = makeEpoch
     do {
       let heads = try PostgresHeads { makeEpoch().value }
-      self.heads = heads
+      reported = heads
       let url = addresses.main
       holdURL = addresses.direct ?? url
       var pools = try await StorePools(addresses, connections, isDistributed: false)
@@ -183,7 +183,7 @@ package final class PostgresStore: SyncStore {
     } slice: { matcher async throws(StoreError) in
       // Without the space's lock; the connection is released after each slice.
       try await run(in: .upkeep, mayUseWorker: true) { connection in
-        try matcher.slice { try PostgresIngest.show(&$0, in: space, on: connection) }
+        try matcher.slice { try connection.show(&$0, in: space) }
       }
     }
     // The commit of a known packet may be unconfirmed, and not announced.
@@ -228,46 +228,21 @@ package final class PostgresStore: SyncStore {
     return try await run(in: .pull, mayUseWorker: true, build)
   }
 
-  package func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64
-  ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    let fetch = PostgresRecords(
-      space: space, keys: keys, byteLimit: limits.pageBytes, now: now)
-    return try await run(in: .pull, mayUseWorker: true) { try fetch.run(on: $0) }
-  }
-
-  package func digests(
-    in space: Int64, _ query: DigestQuery
-  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
-    try await run(in: .pull, mayUseWorker: true) { [limits] in
-      try PostgresDigests(space: space, limits: limits).answer(query, on: $0)
-    }
-  }
-
-  package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
-    try await run(in: .upkeep, mayUseWorker: true) {
-      try PostgresDigestFold(space: space).run(on: $0)
-    }
-  }
-
   // MARK: Life
 
   /// Notifies all nodes of a space's new head.
   func notify(_ head: SequenceNumber, of space: Int64) {
-    heads.notify(HeadMove(space: space, head: head), through: pool)
+    reported.notify(HeadMove(space: space, head: head), through: pool)
   }
 
-  package func headMoves() -> AsyncStream<HeadMove> { heads.moves.stream() }
+  package var heads: HeadMoves { reported.moves }
 
-  package func watchHead(of space: Int64) { heads.moves.watch(space) }
-
-  package func unwatchHead(of space: Int64) { heads.moves.unwatch(space) }
-
-  package var notifications: NodeNotifications? { heads.notifications }
-
-  package var standbyPulls: SharedWork? { replica?.work }
-
-  package var workerRequests: SharedWork? { worker?.work }
+  package var counts: StoreCounts {
+    var counts = StoreCounts()
+    counts.notifications = reported.notifications
+    (counts.standbyPulls, counts.workerRequests) = (replica?.work, worker?.work)
+    return counts
+  }
 
   package func check() async throws(StoreError) {
     let checkPool = checkPool
@@ -284,6 +259,16 @@ package final class PostgresStore: SyncStore {
     }
   }
 
+  package func reclaim() async throws(StoreError) -> ReclaimStep {
+    do {
+      return try await sessionPool.run { [isDistributed] connection in
+        try PostgresReclaiming(isDistributed: isDistributed).run(on: connection)
+      }
+    } catch {
+      throw StoreError(postgres: error)
+    }
+  }
+
   package func lockContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)? {
     do {
       return try await PostgresContentHold.acquire(holdURL, isExclusive: isExclusive)
@@ -294,7 +279,7 @@ package final class PostgresStore: SyncStore {
 
   package func close() async {
     sweep.cancel()
-    await heads.finish()
+    await reported.finish()
     await listener.close()
     await checkPool.close()
     await replica?.close()

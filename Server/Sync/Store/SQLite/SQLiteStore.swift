@@ -30,7 +30,8 @@ package final class SQLiteStore: SyncStore {
     waitingMax: SQLiteStore.waitingMax)
   /// The second write waits at the thread, so the thread has no pause.
   private let writeTurns = FairGate(FlowLimits(all: 2), waitingMax: SQLiteStore.waitingMax)
-  let moves = HeadMoves()
+  package let heads = HeadMoves()
+  package let limits: Limits
   package let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
 
@@ -52,6 +53,7 @@ package final class SQLiteStore: SyncStore {
     makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
   ) async throws(StoreError) {
     self.makeEpoch = makeEpoch
+    self.limits = limits
     self.makeRandom = makeRandom
     self.slice = slice
     let path = directory + "/" + Self.fileName
@@ -132,7 +134,7 @@ package final class SQLiteStore: SyncStore {
       // Beside the writer; other readers do not wait for long either.
       try await read { file in try matcher.slice { try file.show(&$0, in: space) } }
     }
-    if batch.head > before { moves.publish(HeadMove(space: space, head: batch.head)) }
+    if batch.head > before { heads.publish(HeadMove(space: space, head: batch.head)) }
     return batch
   }
 
@@ -187,7 +189,7 @@ package final class SQLiteStore: SyncStore {
         work = step.0
       }
     }
-    if let head { moves.publish(HeadMove(space: space, head: head)) }
+    if let head { heads.publish(HeadMove(space: space, head: head)) }
     return answer
   }
 
@@ -197,28 +199,14 @@ package final class SQLiteStore: SyncStore {
     try await read { try $0.changes(in: space, request, now: now) }
   }
 
-  package func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64
-  ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    try await read { try $0.records(keys, in: space, now: now) }
-  }
-
-  package func digests(
-    in space: Int64, _ query: DigestQuery
-  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
-    try await read { try $0.digests(in: space, query) }
-  }
-
-  package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
-    try await write { try $0.foldDigests(in: space) }
-  }
-
-  package func headMoves() -> AsyncStream<HeadMove> { moves.stream() }
-
   package func check() async throws(StoreError) { try await read { try $0.check() } }
 
+  package func reclaim() async throws(StoreError) -> ReclaimStep {
+    try await write { try $0.reclaim() }
+  }
+
   package func close() async {
-    moves.finish()
+    heads.finish()
     // Calls under way end first: each thread does one thing after the other.
     for thread in readers + [stager, writer] { await thread.close() }
   }

@@ -12,7 +12,7 @@ extension SQLiteStoreFile {
 
   /// Writes everything but the rows of a slice.
   func saveFrame(of effects: IngestEffects, in space: Int64, now: Int64) throws {
-    try run(effects.frame(in: space, now: now))
+    try perform(effects.frame(in: space, now: now))
     unsettled = effects.space
   }
 
@@ -58,7 +58,7 @@ extension SQLiteStoreFile {
   }
 
   func saveColumns(_ rows: some Sequence<IngestEffects.ColumnRow>, in space: Int64) throws {
-    try run(IngestEffects.writes(rows, in: space))
+    try perform(IngestEffects.writes(rows, in: space))
   }
 }
 

@@ -3,7 +3,7 @@ import FerrySQLite
 
 extension SQLiteStoreFile {
   func saveNotices(_ rows: [IngestEffects.NoticeRow], in space: Int64) throws {
-    try run(IngestEffects.writes(rows, in: space))
+    try perform(IngestEffects.writes(rows, in: space))
   }
 
   /// Reads the asking device's notices after the cursor, as many as a page may hold. One operation

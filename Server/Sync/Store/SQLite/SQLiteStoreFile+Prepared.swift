@@ -46,12 +46,11 @@ extension SQLiteStoreFile {
     }
     let rows = StagedRows(self, space, before: basis.space)
     var context = basis
+    let loader = loader(in: space, now: now, room)
     do {
       let effects = try Ingest.decide(packets, in: &context, from: start, slices: rows) {
         need, context in
-        try rows.read {
-          try load(need, of: packets.count, in: space, matches, into: &context)
-        }
+        try rows.read { try loader.load(need, matches, for: packets.count, into: &context) }
       }
       var prepared = PreparedIngest(
         file: self, space: space, packets: packets, basis: basis, rows: rows, effects: effects)

@@ -274,7 +274,7 @@ extension SQLiteStoreFile {
   }
 
   func saveClaims(_ rows: [IngestEffects.ClaimRow], in space: Int64) throws {
-    try run(IngestEffects.writes(rows, in: space))
+    try perform(IngestEffects.writes(rows, in: space))
   }
 }
 

@@ -55,9 +55,11 @@ extension SQLiteStoreFile {
   }
 
   /// Returns whether no large packet is being written to a space, and none has steps left.
-  func isSettled(_ space: Int64) throws -> Bool {
+  ///
+  /// - Parameter staging: The caller's own rows behind the head, if there are any.
+  func isSettled(_ space: Int64, staging: StagingState? = nil) throws -> Bool {
     try connection.first(
-      "SELECT staging IS NULL AND overlap IS NULL FROM spaces WHERE id = ?", space
+      "SELECT staging IS ? AND overlap IS NULL FROM spaces WHERE id = ?", staging?.rawValue, space
     ) { $0.int64(0) != 0 } ?? true
   }
 

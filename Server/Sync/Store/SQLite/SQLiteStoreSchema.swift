@@ -78,6 +78,11 @@ enum SQLiteStoreSchema {
       WHERE s.overlap IS NULL OR +r.sequence > s.overlap OR NOT EXISTS (
         SELECT 1 FROM record_rows AS n WHERE n.space = r.space AND n.tbl = r.tbl
           AND n.record = r.record AND +n.sequence > s.overlap AND +n.sequence <= s.head);
+    -- Deletes a record with the row that it may have replaced; rows behind the head remain.
+    CREATE TRIGGER records_deleted INSTEAD OF DELETE ON records BEGIN
+      DELETE FROM record_rows WHERE space = OLD.space AND tbl = OLD.tbl
+        AND record = OLD.record AND sequence <= OLD.sequence;
+    END;
     -- The times of heads, by which history gets old.
     CREATE TABLE head_times(
       space INTEGER NOT NULL,
@@ -117,7 +122,8 @@ enum SQLiteStoreSchema {
       body BLOB NOT NULL,
       arrived_at INTEGER NOT NULL,
       role TEXT NOT NULL DEFAULT 'writer',
-      PRIMARY KEY(space, device, tail)
+      arrival INTEGER PRIMARY KEY,
+      UNIQUE(space, device, tail)
     );
     -- The use of a space by principals; the empty name stands for all of them.
     CREATE TABLE usage(

@@ -99,7 +99,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
           hub: hub, metrics: metrics, log: log, clock: clock, limits: limits, missions: desk,
           executor: scheduler))
     }
-    let moves = store.headMoves()
+    let moves = store.heads.stream()
     process = Process(
       services: services, store: store, hub: hub,
       background: [

@@ -5,7 +5,8 @@ import FerrySyncServer
 final class StandStillStore: SyncStore {
   private let scheduler: Scheduler
   private let store: PostgresStore
-  private let moves = HeadMoves()
+  /// Has this process's commits only: the database's own notices come in real time.
+  let heads = HeadMoves()
 
   init(_ scheduler: Scheduler, _ store: PostgresStore) {
     (self.scheduler, self.store) = (scheduler, store)
@@ -18,6 +19,7 @@ final class StandStillStore: SyncStore {
     return try await scheduler.standStill { () async throws(StoreError) in try await body(store) }
   }
 
+  var limits: Limits { store.limits }
   var makeEpoch: @Sendable () -> Epoch { store.makeEpoch }
 
   func lend<T: Sendable>(
@@ -44,7 +46,7 @@ final class StandStillStore: SyncStore {
     let batch = try await still { store async throws(StoreError) in
       try await store.ingest(packets, into: space, now: now, room: room)
     }
-    moves.publish(HeadMove(space: space, head: batch.head))
+    heads.publish(HeadMove(space: space, head: batch.head))
     return batch
   }
 
@@ -57,7 +59,7 @@ final class StandStillStore: SyncStore {
         document, to: space, now: now, consent: consent, onlyChecks: onlyChecks, by: mark)
     }
     if let head = try await spaces().first(where: { $0.id == space })?.head {
-      moves.publish(HeadMove(space: space, head: head))
+      heads.publish(HeadMove(space: space, head: head))
     }
     return answer
   }
@@ -70,50 +72,13 @@ final class StandStillStore: SyncStore {
     }
   }
 
-  func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64
-  ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    try await still { store async throws(StoreError) in
-      try await store.records(keys, in: space, now: now)
-    }
-  }
-
-  func digests(
-    in space: Int64, _ query: DigestQuery
-  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
-    try await still { store async throws(StoreError) in
-      try await store.digests(in: space, query)
-    }
-  }
-
-  func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
-    try await still { store async throws(StoreError) in
-      try await store.foldDigests(in: space)
-    }
-  }
-
-  func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep {
-    try await still { store async throws(StoreError) in try await store.prune(slice, of: space) }
-  }
-
   func reclaim() async throws(StoreError) -> ReclaimStep {
     try await still { store async throws(StoreError) in try await store.reclaim() }
   }
-
-  func neededBlobs(
-    among hashes: [ContentHash]
-  ) async throws(StoreError) -> [ContentHash] {
-    try await still { store async throws(StoreError) in
-      try await store.neededBlobs(among: hashes)
-    }
-  }
-
-  /// Notifies of this process's commits: the database's own notices come in real time.
-  func headMoves() -> AsyncStream<HeadMove> { moves.stream() }
 
   func check() async throws(StoreError) {
     try await still { store async throws(StoreError) in try await store.check() }
   }
 
-  func close() async { moves.finish() }
+  func close() async { heads.finish() }
 }
