@@ -196,9 +196,9 @@ private enum PruneQueries {
   static let buffered = PlainStatement(
     "prune_buffered",
     """
-    SELECT p.device, p.tail, p.bytes, d.principal FROM buffered AS p
-    LEFT JOIN devices AS d ON d.space = $1 AND d.device = p.device
-    WHERE p.space = $1 AND p.arrived_at <= $2 LIMIT $3
+    SELECT p.device, p.tail, p.bytes,
+      (SELECT d.principal FROM devices AS d WHERE d.space = $1 AND d.device = p.device)
+    FROM buffered AS p WHERE p.space = $1 AND p.arrived_at <= $2 LIMIT $3
     """)
   static let unbuffer = PlainBatch.delete(
     "prune_unbuffer", from: "buffered", [.init("device", .uuid), .init("tail", .uuid)], sharing: 1
