@@ -209,6 +209,7 @@ struct ServiceRequestTests {
     let count = DigestFold.recordsMax + 1
     let stamp = Stamp(time: .zero, device: .server)
     let state = RecordState(
+      inserted: SequencedStamp(stamp: stamp, sequence: 1),
       columns: [ColumnState(name: "v", value: .text("x"), stamp: stamp, sequence: 1)])
     try fixture.store.add((1...count).map { Name("r\($0)") }, of: "t", state)
     let cursor = Cursor(epoch: Epoch(7), applied: SequenceNumber(count))
@@ -222,12 +223,13 @@ struct ServiceRequestTests {
     let read = try DigestAnswer(decoding: answer.bytes, limits: .standard)
     guard case .tables(let tables) = read.content else { throw StoreError.failed("no tables") }
     #expect(tables.map(\.records) == [count])
+    let digest = try #require(tables.first).digest
     let nodes = await send(
       DigestQuery(cursor: cursor, table: "t", nodes: [.root]).encoded())
     let below = try DigestAnswer(decoding: nodes.bytes, limits: .standard).content
     guard case .nodes(let answered) = below, case .children(let children)? = answered.first?.digests
     else { throw StoreError.failed("no nodes") }
-    #expect(answered.map(\.node) == [.root] && children.reduce(into: .zero, +=) == tables[0].digest)
+    #expect(answered.map(\.node) == [.root] && children.reduce(into: .zero, +=) == digest)
     #expect(await send(Array("{}".utf8)).problem?.code == .malformedMessage)
   }
 
