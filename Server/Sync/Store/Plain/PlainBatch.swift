@@ -102,22 +102,23 @@ package struct PlainBatch: Sendable {
     _ name: String, _ keys: [Column], _ bound: Bound, columns: [String] = [],
     value: (name: String, type: PlainType), _ query: (Key) -> String
   ) -> PlainBatch {
+    let large = value.name
     let list = columns.map { "\($0), " }.joined()
     let small = if case .total(let small) = bound { small } else { -1 }
-    let bytes = value.type == .text ? "CAST(\(value.name) AS blob)" : value.name
+    let bytes = value.type == .text ? "CAST(\(large) AS blob)" : large
     var batch = PlainBatch(name, keys, sharing: 2) { key in
       let room = bound == .page ? "$2 > 0" : "length(\(bytes)) <= max($2, \(small))"
       return """
-        SELECT \(list)length(\(bytes)), CASE WHEN \(room) THEN \(value.name) END \(query(key))
+        SELECT \(list)length(\(bytes)), CASE WHEN \(room) THEN \(large) END \(query(key))
         """
     } many: { key, arrays, names in
       let sum = "sum(size) OVER (ORDER BY place ROWS UNBOUNDED PRECEDING)"
       let room = bound == .page ? "\(sum) - size < $2" : "size <= \(small) OR \(sum) <= $2"
       let row = """
-        SELECT \(list)octet_length(\(value.name)) AS size, \(value.name) \(query(key))
+        SELECT \(list)octet_length(\(large)) AS size, \(large) \(query(key))
         """
       return """
-        SELECT place, \(list)size, CASE WHEN \(room) THEN \(value.name) END
+        SELECT place, \(list)size, CASE WHEN \(room) THEN \(large) END
         FROM (\(found(arrays, names, row))) AS listed ORDER BY place
         """
     }
