@@ -31,16 +31,20 @@ extension SQLiteStoreFile: PlainConnection {
     let statement = try connection.statement(batch.single.sqlite)
     var shared = shared
     var count: Int64 = 0
-    for (place, key) in keys.enumerated() {
-      try statement.forEach(SQLiteList(shared + key)) { row in
-        try read(place, SQLitePlainRow(row: row))
-        count += 1
-        if let size = batch.sizePlace, case .integer(let room?) = shared[1] {
-          shared[1] = .integer(room - row.int64(Int32(size)))
-        }
+    let most: Int64? =
+      if let place = batch.rowsMax, case .integer(let most) = shared[place - 1] { most } else {
+        nil
       }
-      if let most = batch.rowsMax, case .integer(let most?) = shared[most - 1], count >= most {
-        return
+    for (place, key) in keys.enumerated() {
+      statement.bind(SQLiteList(shared + key))
+      defer { statement.reset() }
+      while try statement.step() {
+        try read(place, SQLitePlainRow(row: statement))
+        count += 1
+        if count == most { return }
+        if let size = batch.sizePlace, case .integer(let room?) = shared[1] {
+          shared[1] = .integer(room - statement.int64(Int32(size)))
+        }
       }
     }
   }
