@@ -24,7 +24,7 @@ struct DeferredNameTests {
     let before = try replica.rows("SELECT * FROM ferry_replica")
     try replica.file.track(["pwn"], creatingKey: "id")
     #expect(try replica.rows("SELECT server FROM ferry_replica") == before.map { _ in [.null] })
-    #expect(try replica.file.schema(of: "pwn").columns.map(\.name) == [Self.attack])
+    #expect(try replica.file.tables.schema(of: "pwn").columns.map(\.name) == [Self.attack])
     #expect(try replica.rows("SELECT * FROM pwn") == [["a", "value"]])
     try replica.run("UPDATE pwn SET \(quoted(Self.attack)) = 'mine'")
     #expect(try replica.pending.map(\.columns) == [[Column(Self.attack, "mine")]])
@@ -38,8 +38,8 @@ struct DeferredNameTests {
     try replica.file.track([table], creatingKey: key)
     try replica.run("INSERT INTO \(quoted(table)) VALUES ('b', 2)")
     #expect(try replica.pending.map(\.key) == [RecordKey(table: table, record: "b")])
-    try replica.file.untrack(table)
-    #expect(try replica.file.tracked.names() == ["tasks"])
+    try replica.file.tracking.untrack(table)
+    #expect(try replica.file.tables.tracked.names() == ["tasks"])
   }
 
   @Test(
@@ -119,7 +119,7 @@ struct DeferredNameTests {
     #expect(throws: ReplicaError.self) { try replica.file.track(["t"], creatingKey: "Sku") }
     #expect(throws: ReplicaError.self) { try replica.file.track(["t"], creatingKey: "a\u{0}b") }
     try replica.file.track(["t"], creatingKey: "id")
-    let columns = try replica.file.schema(of: "t").columns.map(\.name)
+    let columns = try replica.file.tables.schema(of: "t").columns.map(\.name)
     #expect(columns == ["SKU", "\u{C9}", "\u{E9}"])
     #expect(try replica.rows("SELECT id, SKU FROM t ORDER BY id") == [["a", .null], ["b", 3]])
     #expect(try waiting(replica).mapValues(\.columns) == ["a": [Column("sku", 1)]])

@@ -183,14 +183,14 @@ struct ViolationTests {
   private static let parent = RecordKey(table: "lists", record: "p")
 
   private static func violation(
-    _ action: ParentLink.Action, _ rule: ClashRule? = nil, isTracked: Bool = true,
+    _ action: ForeignKey.Action, _ rule: ClashRule? = nil, isTracked: Bool = true,
     isParentDeleted: Bool = true, parent: RecordKey? = Self.parent, target: RecordKey? = nil,
     canRecall: Bool = false
   ) -> DeferredRecords.Violation {
     let table = TableSchema(
       name: "tasks", keys: [KeyColumn(local: "id", type: "TEXT")], columns: [])
-    let link = ParentLink(
-      child: table, parent: "lists", from: ["list"], to: ["id"], action: action, declared: rule)
+    let link = ForeignKey(
+      child: table, parent: "lists", from: ["list"], to: ["id"], onDelete: action, declared: rule)
     let row = DanglingRow(
       child: child, link: link, isTracked: isTracked, values: [.text("p")], parent: parent)
     return DeferredRecords.Violation(

@@ -41,7 +41,7 @@ struct KeptOrderTests {
     let fixture = try ReplicaFixture(limits: limits)
     let changes = (1...6).map { maker.change($0, "wide", "r\($0)", [Column("c\($0)", "x")]) }
     try fixture.apply(changes + [maker.change(7, "late", "a", [Column("b", "2")])])
-    let report = try fixture.file.trackAll(creatingKey: "id")
+    let report = try BulkTracking(file: fixture.file).trackSpace(creatingKey: "id")
     #expect(report.tracked == ["late"])
     #expect(report.faults.map(\.table) == ["wide"])
     #expect(report.faults.first?.reason.contains("more than 3 different columns") == true)
@@ -58,7 +58,8 @@ struct KeptOrderTests {
         columns.map { Column(Name("c\($0)"), .integer(Int64($0))) })
     }
     try fixture.apply(changes)
-    let fault = try #require(try fixture.file.trackAll(creatingKey: "id").faults.first)
+    let fault = try #require(
+      try BulkTracking(file: fixture.file).trackSpace(creatingKey: "id").faults.first)
     #expect(fault.table == "wide")
     #expect(fault.reason.contains("more than 1,000 different columns"), "\(fault.reason)")
     let create = #"CREATE TABLE "wide"("id" TEXT PRIMARY KEY NOT NULL, …)"#
@@ -81,7 +82,7 @@ struct KeptOrderTests {
     let most = Limits.standard.columns
     let columns = (1...most).map { Column(Name("c\($0)"), .integer(Int64($0))) }
     try fixture.apply([maker.change(1, "wide", "a", columns)])
-    #expect(try fixture.file.trackAll(creatingKey: "id").tracked == ["wide"])
+    #expect(try BulkTracking(file: fixture.file).trackSpace(creatingKey: "id").tracked == ["wide"])
     try fixture.run("INSERT INTO wide(id, c5) VALUES ('b', 5); UPDATE wide SET c9 = 1")
     let frozen = try fixture.freeze()[0].operations
     #expect(Set(frozen.map(\.key.record)) == ["a", "b"])
@@ -132,7 +133,7 @@ struct KeptOrderTests {
     try fixture.file.track(["p", "k"])
     #expect(try fixture.file.kept.refusedCount() == 1)
     try fixture.run("ALTER TABLE k ADD COLUMN more TEXT")
-    try fixture.file.refreshTriggersOfNewSchema()
+    try fixture.file.schemaChanges.refreshIfNew()
     #expect(try fixture.file.kept.refusedCount() == 1)
     try fixture.apply([maker.change(2, "p", "p1", [])])
     #expect(try fixture.rows("SELECT id, p FROM k") == [["k1", "p1"]])
@@ -207,14 +208,14 @@ struct KeptOrderTests {
     }
     #expect(throws: CancellationError.self) {
       try fixture.file.connection.interrupting(when: { isCancelled ? CancellationError() : nil }) {
-        _ = try fixture.file.trackAll(creatingKey: "id")
+        _ = try BulkTracking(file: fixture.file).trackSpace(creatingKey: "id")
       }
     }
     #expect(seen.count == 3)
     #expect(try fixture.file.kept.count() == 2_000)
     #expect(try fixture.rows("SELECT name FROM sqlite_schema WHERE name = 'late'") == [])
     fixture.file.whileRetrying = nil
-    _ = try fixture.file.trackAll(creatingKey: "id")
+    _ = try BulkTracking(file: fixture.file).trackSpace(creatingKey: "id")
     #expect(try fixture.rows("SELECT count(*) FROM late") == [[2000]])
   }
 }

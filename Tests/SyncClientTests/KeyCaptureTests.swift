@@ -47,9 +47,9 @@ struct KeyCaptureTests {
       try only("track", replica).suffix(2).map(\.columns) == [
         [Column("album", .text(album.text))], [Column("title", "d")],
       ])
-    #expect(try replica.file.record(of: "album", key: [1]) == album)
-    #expect(try replica.file.key(of: album, in: "album") == [1])
-    #expect(try replica.file.record(of: "album", key: [2]) == nil)
+    #expect(try replica.file.rows.record(of: "album", key: [1]) == album)
+    #expect(try replica.file.rows.key(of: album, in: "album") == [1])
+    #expect(try replica.file.rows.record(of: "album", key: [2]) == nil)
   }
 
   @Test("rows from before the tracking have identifiers, and refer to them")
@@ -103,7 +103,7 @@ struct KeyCaptureTests {
     _ = try replica.file.chain.receive(replica.receipt(replica.freeze()[0], first: 2))
     try replica.apply([maker.change(4, "album", record, [Column("title", "b")])])
     #expect(try replica.rows("SELECT * FROM album ORDER BY id") == [[1, "b"], [2, "own"]])
-    #expect(try replica.file.key(of: record, in: "album") == [1])
+    #expect(try replica.file.rows.key(of: record, in: "album") == [1])
     try replica.run("UPDATE album SET title = 'c' WHERE id = 1")
     #expect(try only("album", replica).last?.key.record == record)
   }
@@ -174,7 +174,7 @@ struct KeyCaptureTests {
       try replica.file.track(["t"], identity: identity)
     }
     #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
-    #expect(try replica.file.tracked.names().isEmpty)
+    #expect(try replica.file.tables.tracked.names().isEmpty)
   }
 
   @Test("a message with U+0000 in a value is whole")
@@ -202,7 +202,7 @@ struct KeyCaptureTests {
   func proposals(columns: String, identity: KeyIdentity) throws {
     let replica = try ReplicaFixture()
     try replica.run("CREATE TABLE t(\(columns))")
-    #expect(try replica.file.proposal(for: "t").identity == identity)
+    #expect(try replica.file.tracking.proposal(for: "t").identity == identity)
   }
 
   @Test("numbers by their value need no mapping")
@@ -222,10 +222,10 @@ struct KeyCaptureTests {
     try replica.file.track(["track"])
     let early = #expect(throws: ReplicaError.self) { try replica.file.track(["album"]) }
     #expect(early?.description.contains("ferry untrack track") == true)
-    #expect(try replica.file.tracked.names() == ["track"])
-    try replica.file.untrack("track")
+    #expect(try replica.file.tables.tracked.names() == ["track"])
+    try replica.file.tracking.untrack("track")
     try replica.file.track(["track", "album"])
-    let late = #expect(throws: ReplicaError.self) { try replica.file.untrack("album") }
+    let late = #expect(throws: ReplicaError.self) { try replica.file.tracking.untrack("album") }
     #expect(late?.description.contains("ferry untrack track") == true)
     let other = #expect(throws: ReplicaError.self) {
       try replica.file.track(["album"], identity: .value)

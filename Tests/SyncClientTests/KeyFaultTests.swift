@@ -120,12 +120,12 @@ struct KeyFaultTests {
     let replica = try tracked(
       "CREATE TABLE country(id INTEGER PRIMARY KEY, name); INSERT INTO country VALUES (7, 'x')",
       ["country"], identity: .value)
-    try replica.file.untrack("country")
+    try replica.file.tracking.untrack("country")
     #expect(throws: ReplicaError.self) {
       try replica.file.track(["country"], identity: .mapped)
     }
     try replica.file.track(["country"])
-    #expect(try replica.file.record(of: "country", key: [7]) == "7")
+    #expect(try replica.file.rows.record(of: "country", key: [7]) == "7")
   }
 
   @Test("columns stay translated after another program has renamed the table to which they refer")
@@ -184,7 +184,7 @@ struct KeyFaultTests {
       CREATE TABLE aaa(id INTEGER PRIMARY KEY); CREATE TABLE album(id INTEGER PRIMARY KEY);
       CREATE TABLE zzz(id INTEGER PRIMARY KEY)
       """, ["track"])
-    let report = try replica.file.trackAllHere()
+    let report = try BulkTracking(file: replica.file).trackFile()
     #expect(report.tracked == ["aaa", "zzz"])
     #expect(report.faults.map(\.table) == ["album"])
   }

@@ -77,12 +77,12 @@ struct NameFuzzTests {
       #expect(throws: ReplicaError.self) {
         try replica.file.track([sample.table], creatingKey: sample.key)
       }
-      #expect(try replica.file.tracked.names() == ["tasks"])
+      #expect(try replica.file.tables.tracked.names() == ["tasks"])
       return
     }
     try replica.file.track([sample.table], creatingKey: sample.key)
     #expect(try replica.rows("SELECT * FROM ferry_replica") == before)
-    let schema = try replica.file.schema(of: sample.table)
+    let schema = try replica.file.tables.schema(of: sample.table)
     #expect(schema.name == sample.table && schema.key == sample.key)
     #expect(schema.columns.map(\.name) == sample.shown)
     try checkTables(replica, sample)
@@ -192,7 +192,7 @@ struct NameFuzzTests {
       }
       expected.append(
         SyncOperation.Kept(RecordKey(table: sample.table, record: ""), [Column(column, 0.5)]))
-      let shown = try replica.file.value(of: column, in: key)
+      let shown = try replica.file.rows.value(of: column, in: key)
       #expect(shown == 0.5)
     }
     try replica.run(
@@ -203,8 +203,8 @@ struct NameFuzzTests {
     for packet in try replica.freeze() {
       #expect(try Packet(decoding: packet.encoded(), limits: .standard) == packet)
     }
-    try replica.file.untrack(sample.table)
-    #expect(try replica.file.tracked.names() == ["tasks"])
+    try replica.file.tracking.untrack(sample.table)
+    #expect(try replica.file.tables.tracked.names() == ["tasks"])
   }
 
   @Test(
@@ -220,7 +220,7 @@ struct NameFuzzTests {
     #expect(throws: ReplicaError.self) {
       try replica.file.track([Name(name)], creatingKey: "id")
     }
-    #expect(try replica.file.tracked.names() == ["tasks"])
+    #expect(try replica.file.tables.tracked.names() == ["tasks"])
   }
 }
 

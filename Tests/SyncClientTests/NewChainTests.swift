@@ -180,7 +180,8 @@ struct NewChainTests {
     let page = maker.page([schema(#"{"done":"counter"}"#)], head: 1)
     _ = try replica.file.apply(last: page.body, page.head)
     #expect(try contents(replica.freeze()) == contents(sent))
-    #expect(try replica.file.schemas.current().rules(for: "tasks").policy(of: "done") == .counter)
+    #expect(
+      try replica.file.tables.schemas.current().rules(for: "tasks").policy(of: "done") == .counter)
   }
 
   @Test("a packet that differs from its frozen content is never sent")

@@ -358,8 +358,8 @@ struct OneWayTests {
     try fail(replica)
     #expect(try sent(replica).isEmpty)
     try replica.file.track(["messages"])
-    #expect(try replica.file.tracked.hasReturning())
-    try replica.file.beginReturns()
+    #expect(try replica.file.tables.tracked.hasReturning())
+    try replica.file.directions.beginReturns()
     #expect(try replica.file.syncState().applied == 0)
     try replica.apply([theirs], head: 5)
     #expect(try replica.rows("SELECT id FROM messages ORDER BY id") == [["a"], ["theirs"]])
@@ -391,7 +391,7 @@ struct OneWayTests {
       try fail(replica)
       #expect(try sent(replica).isEmpty)
       if isUntracked {
-        try replica.file.untrack("messages")
+        try replica.file.tracking.untrack("messages")
       } else {
         try replica.file.track(["messages"], direction: .uploadOnly(automatic: true))
       }

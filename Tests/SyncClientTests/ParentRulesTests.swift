@@ -7,12 +7,12 @@ import Testing
 @Suite("The rules of foreign keys", .hangLimit)
 struct ParentRulesTests {
   private static func link(
-    _ child: Name, _ parent: Name, _ action: ParentLink.Action, _ declared: ClashRule? = nil
-  ) -> ParentLink {
+    _ child: Name, _ parent: Name, _ action: ForeignKey.Action, _ declared: ClashRule? = nil
+  ) -> ForeignKey {
     let table = TableSchema(
       name: child, keys: [KeyColumn(local: "id", type: "TEXT")], columns: [])
-    return ParentLink(
-      child: table, parent: parent, from: ["p"], to: ["id"], action: action, declared: declared)
+    return ForeignKey(
+      child: table, parent: parent, from: ["p"], to: ["id"], onDelete: action, declared: declared)
   }
 
   @Test(
@@ -21,8 +21,8 @@ struct ParentRulesTests {
       (.cascade, nil, .childGoes), (.restrict, nil, .parentReturns), (.none, nil, .parentReturns),
       (.setNull, nil, nil), (.setDefault, nil, nil), (.setNull, .childGoes, .childGoes),
       (.cascade, .ask, .ask),
-    ] as [(ParentLink.Action, ClashRule?, ClashRule?)])
-  func rule(action: ParentLink.Action, declared: ClashRule?, rule: ClashRule?) {
+    ] as [(ForeignKey.Action, ClashRule?, ClashRule?)])
+  func rule(action: ForeignKey.Action, declared: ClashRule?, rule: ClashRule?) {
     #expect(Self.link("c", "p", action, declared).rule == rule)
   }
 

@@ -145,7 +145,7 @@ struct SpaceShareTests {
   }
 
   private func record(_ number: Int64) throws -> String {
-    try #require(try file.record(of: "counted", key: [.integer(number)])).text
+    try #require(try file.rows.record(of: "counted", key: [.integer(number)])).text
   }
 
   private let numbers = "SELECT CAST(id AS TEXT), list FROM counted ORDER BY id"
@@ -160,7 +160,7 @@ struct SpaceShareTests {
     try fixture.run("UPDATE counted SET list = 'private'")
     #expect(try pending(file).suffix(3).contains("insert \(one)"))
     #expect(try record(1) == one && record(2) == two)
-    #expect(try family().record(of: "counted", key: [.integer(2)])?.text == two)
+    #expect(try family().rows.record(of: "counted", key: [.integer(2)])?.text == two)
     // It is another record only when the row is gone, also a row of no space.
     try fixture.run("UPDATE counted SET list = 'nowhere' WHERE id = 1")
     try fixture.run("DELETE FROM counted WHERE id = 1")
@@ -201,7 +201,7 @@ struct SpaceShareTests {
     if !deletesFirst { try delete() }
     #expect(try fixture.rows(numbers) == [["1", "private"], ["2", "family"]])
     #expect(try family().waiting.oldest(9).isEmpty)
-    #expect(try file.record(of: "counted", key: [.integer(2)]) == "a")
+    #expect(try file.rows.record(of: "counted", key: [.integer(2)]) == "a")
   }
 
   @Test("the table may be altered, its column renamed, and the key may be the column")
@@ -240,7 +240,7 @@ struct SpaceShareTests {
     try apply([pages.change(1, "tasks", "x", columns)], to: work)
     #expect(try fixture.rows("SELECT text FROM jobs ORDER BY id") == [["hello"], ["theirs"]])
     try fixture.reopen()
-    #expect(try file.spaces.file(3).schema(local: "jobs").name == "tasks")
+    #expect(try file.spaces.file(3).tables.schema(local: "jobs").name == "tasks")
   }
 
   @Test("a column that is renamed before the table is tracked has its first name in each space")
@@ -271,10 +271,12 @@ struct SpaceShareTests {
     try file.spaces.share(["notes"], by: "list", direction: .uploadOnly(automatic: true))
     try join("work")
     let work = try file.spaces.file(3)
-    #expect(try work.tracked.direction(of: "notes") == .uploadOnly(automatic: true))
-    #expect(try work.tracked.direction(of: "tasks") == .twoWay)
+    #expect(try work.tables.tracked.direction(of: "notes") == .uploadOnly(automatic: true))
+    #expect(try work.tables.tracked.direction(of: "tasks") == .twoWay)
     try file.track(["notes"])
-    for space in file.spaces.all { #expect(try space.tracked.direction(of: "notes") == .twoWay) }
+    for space in file.spaces.all {
+      #expect(try space.tables.tracked.direction(of: "notes") == .twoWay)
+    }
   }
 
   @Test("what cannot be shared is refused with the reason")
@@ -284,7 +286,7 @@ struct SpaceShareTests {
     #expect(throws: ReplicaError.self) { try file.spaces.share(["tasks"], by: "title") }
     try file.track(["whole"])
     #expect(throws: ReplicaError.self) { try file.spaces.share(["whole"], by: "list") }
-    try file.untrack("tasks")
+    try file.tracking.untrack("tasks")
     try fixture.run("INSERT INTO tasks VALUES ('a', 'family', '')")
     #expect(try pending(family()) == [])
   }

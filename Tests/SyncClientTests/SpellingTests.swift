@@ -27,7 +27,7 @@ struct SpellingTests {
     try plain.execute("ALTER TABLE tasks RENAME COLUMN Title TO TITLE")
     try replica.apply([maker.change(3, "tasks", "c", [Column("title", "four")])])
     #expect(try replica.rows("SELECT TITLE FROM tasks WHERE id = 'c'") == [["four"]])
-    #expect(try replica.file.nameClashes().isEmpty)
+    #expect(try SpellingAdoption(file: replica.file).clashes().isEmpty)
   }
 
   @Test("a table whose name changes in case alone stays the table of the space")
@@ -71,7 +71,9 @@ struct SpellingTests {
     ])
     #expect(try replica.rows("SELECT * FROM items") == [["b", 3]])
     #expect(
-      try replica.file.nameClashes() == [NameClash(table: "Items", column: nil, local: "items")])
+      try SpellingAdoption(file: replica.file).clashes() == [
+        NameClash(table: "Items", column: nil, local: "items")
+      ])
   }
 
   @Test("a table that is made after its changes came has their spelling")
@@ -105,7 +107,7 @@ struct SpellingTests {
       ])
     try replica.run("UPDATE t SET V = 5 WHERE id = 'theirs'")
     #expect(try replica.pending.last?.columns == [Column("v", 5)])
-    #expect(try replica.file.nameClashes().isEmpty)
+    #expect(try SpellingAdoption(file: replica.file).clashes().isEmpty)
   }
 
   @Test("a column of the space with the name of a renamed one here waits with the reason")
@@ -117,7 +119,9 @@ struct SpellingTests {
     try replica.apply([maker.change(1, "t", "a", [Column("body", 1), Column("text", 2)])])
     #expect(try replica.rows("SELECT text FROM t") == [[1]])
     #expect(
-      try replica.file.nameClashes() == [NameClash(table: "t", column: "text", local: "text")])
+      try SpellingAdoption(file: replica.file).clashes() == [
+        NameClash(table: "t", column: "text", local: "text")
+      ])
     let waiting = try replica.file.waiting.oldest(9)
     #expect(waiting.map(\.reason).contains { $0.contains("is the column body of the space") })
   }
@@ -136,7 +140,7 @@ struct SpellingTests {
     ])
     #expect(try replica.rows("SELECT V FROM t WHERE id = 'theirs'") == [[.null]])
     #expect(
-      try replica.file.nameClashes() == [
+      try SpellingAdoption(file: replica.file).clashes() == [
         NameClash(table: "Items", column: nil, local: "items"),
         NameClash(table: "t", column: "ID", local: "id"),
         NameClash(table: "t", column: "v", local: "V"),

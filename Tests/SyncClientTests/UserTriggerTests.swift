@@ -212,7 +212,7 @@ struct UserTriggerTests {
       }
     }
     return try rows.reduce(into: [:]) { found, row in
-      let table = try replica.file.schema(of: row.key.table)
+      let table = try replica.file.tables.schema(of: row.key.table)
       found[row.key] = table.columns.map { row.value[$0.name] ?? .null }
     }
   }

@@ -68,12 +68,12 @@ extension ApplyPass {
   }
 
   private mutating func addParents(
-    of key: RecordKey, to open: inout [RecordKey], where isIncluded: (ParentLink) -> Bool
+    of key: RecordKey, to open: inout [RecordKey], where isIncluded: (ForeignKey) -> Bool
   ) throws {
     guard let plan = try plans.plan(for: key.table) else { return }
-    let links = try file.plans.parentRules(in: file).parents(of: plan.table.local).filter(
+    let links = try file.tables.parentRules().parents(of: plan.table.local).filter(
       isIncluded)
-    open += try file.parents(of: key.record, by: links)
+    open += try file.tables.foreignKeys.parents(of: key.record, by: links)
   }
 
   /// Returns the records in an order with each row before the rows it refers to. Otherwise it would
@@ -187,7 +187,7 @@ extension ApplyPass {
 
 extension RecordState {
   /// Returns true if the state may give a row other values for a foreign key.
-  fileprivate func sets(_ link: ParentLink) -> Bool {
+  fileprivate func sets(_ link: ForeignKey) -> Bool {
     if deleted != nil && !isAlive { return false }
     let names = link.child.columns.filter { column in
       link.from.contains { $0.folded == column.local.folded }

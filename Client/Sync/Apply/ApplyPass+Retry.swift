@@ -71,7 +71,7 @@ extension ApplyPass {
   private mutating func move(_ keys: [RecordKey]) throws {
     let rows = RowsAside(connection: connection, capture: file.capture)
     for key in keys {
-      if let plan = try file.plan(for: key.table) { try rows.prepare(plan.table) }
+      if let plan = try file.tables.plan(for: key.table) { try rows.prepare(plan.table) }
     }
     var moving = keys
     var attempts = 0

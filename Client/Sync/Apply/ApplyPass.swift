@@ -177,7 +177,7 @@ struct ApplyPass {
     case .write: break
     case .resolveQuestions: try file.conflictLog.resolveQuestions(by: change.state, on: change.key)
     case .storeSchema:
-      if try file.schemas.store(change.state) { findings.hasNewSchema = true }
+      if try file.tables.schemas.store(change.state) { findings.hasNewSchema = true }
     case .deferUnknown:
       findings.spellings.addUnknown(table: change.key.table)
       try deferChange(change, reason: nil)
@@ -303,13 +303,13 @@ extension ApplyPass {
     let forgotten = try forgotten(change, plan)
     try file.conflictLog.storeFormerRow(change, hasOwnWrites: hasOwnWrites)
     // Dependent rows return together with the record.
-    let former = isEndOfList ? try file.referringRow(key) : nil
+    let former = isEndOfList ? try file.formerParents.row(key) : nil
     let isAlone = try !takingAlong(change) { [file] in
       try file.capture.takingAlong { try plan.deleteChildren(key.record) }
       try plan.delete(key.record)
     }
     if !isAlone, let former, let stamp = change.state.deleted?.stamp {
-      try file.storeFormerRow(former, of: key, deletedBy: stamp)
+      try file.formerParents.store(former, of: key, deletedBy: stamp)
     }
     if let forgotten { try LostValues(file).store(forgotten, of: key, true) }
     // Rows deleted with the record by a foreign key are recorded as deleted, and this shields
@@ -323,7 +323,7 @@ extension ApplyPass {
     guard change.state.deleted?.stamp.time == .zero, facts.unrecorded[change.key.table] == nil,
       try file.refreshes.isOverruled(change.key)
     else { return nil }
-    return try file.row(change.key, plan.table)?.filter { $0.value != .null }
+    return try file.rows.row(change.key, plan.table)?.filter { $0.value != .null }
   }
 
   /// Writes values to a record's row, and records the values that rows of other tables follow.

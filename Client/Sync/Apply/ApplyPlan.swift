@@ -22,9 +22,9 @@ final class ApplyPlan {
   private var lastUpdate: SQLiteStatement?
   private var isLastUpdateDeferred = false
   /// Foreign keys that make rows of tracked tables follow a changed value of this table.
-  let followers: [KeyFollower]
+  private(set) lazy var followers = parentRules.followers(of: table)
   /// True if SQLite deletes or changes rows of this table along with a parent.
-  let goesWithParents: Bool
+  private(set) lazy var goesWithParents = parentRules.goesWithParents(table.local)
   /// True if a trigger of the user's may write to other rows when a row is deleted.
   private let hasDeleteTrigger: Bool
   /// The rules of the foreign keys of all tables.
@@ -37,14 +37,12 @@ final class ApplyPlan {
 
   init(
     table: TableSchema, rules: TableRules, connection: SQLiteConnection,
-    followers: [KeyFollower] = [], goesWithParents: Bool = false, hasDeleteTrigger: Bool = false,
-    parentRules: ParentRules = ParentRules([]), isShared: Bool = true, unshared: Set<Name> = []
+    hasDeleteTrigger: Bool = false, parentRules: ParentRules = ParentRules([]),
+    isShared: Bool = true, unshared: Set<Name> = []
   ) {
     self.table = table
     self.rules = rules
     self.connection = connection
-    self.followers = followers
-    self.goesWithParents = goesWithParents
     self.hasDeleteTrigger = hasDeleteTrigger
     self.parentRules = parentRules
     self.isShared = isShared

@@ -9,37 +9,33 @@ final class ApplyPlans {
   func removeAll() { (plans, rules) = ([:], nil) }
 
   /// Returns the rules of the foreign keys of all tables.
-  func parentRules(in file: ReplicaFile) throws -> ParentRules {
+  func parentRules(in tables: LocalTables) throws -> ParentRules {
     if let rules { return rules }
-    let read = try file.readParentRules()
+    let read = try tables.foreignKeys.rules()
     rules = read
     return read
   }
 
   /// Returns the plan for a table; `nil` if the file does not have the table by this name.
-  func plan(for table: Name, in file: ReplicaFile) throws -> ApplyPlan? {
+  func plan(for table: Name, in tables: LocalTables) throws -> ApplyPlan? {
     if let plan = plans[table] { return plan }
-    let plan = try makePlan(for: table, in: file)
+    let plan = try makePlan(for: table, in: tables)
     plans[table] = plan
     return plan
   }
 
-  private func makePlan(for table: Name, in file: ReplicaFile) throws -> ApplyPlan? {
-    let connection = file.connection
+  private func makePlan(for table: Name, in tables: LocalTables) throws -> ApplyPlan? {
+    let connection = tables.connection
     if table == MissionRecord.table {
       return ApplyPlan(
         table: .missions(in: connection.namespace), rules: .standard, connection: connection)
     }
-    guard
-      try file.tracked.contains(table),
-      let schema = try? file.schema(of: table), schema.name == table
-    else { return nil }
+    guard try tables.tracked.contains(table), let schema = tables.present(table) else { return nil }
+    let parentRules = try parentRules(in: tables)
     return ApplyPlan(
-      table: schema, rules: try file.schemas.current().rules(for: table), connection: connection,
-      followers: try KeyFollower.read(of: schema, from: connection),
-      goesWithParents: try file.goesWithParents(schema.local),
-      hasDeleteTrigger: try file.hasDeleteTrigger(schema), parentRules: try parentRules(in: file),
-      isShared: try file.spellings.isShared(table),
-      unshared: try file.spellings.unsharedColumns(of: table))
+      table: schema, rules: try tables.rules(for: schema), connection: connection,
+      hasDeleteTrigger: try UserTriggers(connection: connection).areFired(byDeletesIn: schema),
+      parentRules: parentRules, isShared: try tables.spellings.isShared(table),
+      unshared: try tables.spellings.unsharedColumns(of: table))
   }
 }

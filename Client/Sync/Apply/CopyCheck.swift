@@ -11,7 +11,7 @@ struct CopyCheck {
     let copy: Name
     /// The name of the row's number; `nil` without one.
     let number: String?
-    let link: ParentLink
+    let link: ForeignKey
   }
 
   private let connection: SQLiteConnection
@@ -21,7 +21,7 @@ struct CopyCheck {
 
   /// - Parameter copies: the copies with their foreign keys.
   /// - Throws: ``SQLiteError`` if a foreign key names no key of its parent.
-  init(_ copies: [(copy: Name, links: [ParentLink])], on connection: SQLiteConnection) throws {
+  init(_ copies: [(copy: Name, links: [ForeignKey])], on connection: SQLiteConnection) throws {
     self.connection = connection
     parts = try copies.flatMap { copy, links in
       let number = try Self.rowNumber(of: copy, on: connection)

@@ -5,7 +5,7 @@ import FerryStoredValues
 /// A row with a foreign key that refers to no record.
 struct DanglingRow {
   let child: RecordKey
-  let link: ParentLink
+  let link: ForeignKey
   /// True if the row is of a tracked table; others have no identifiers.
   let isTracked: Bool
   /// The values of the foreign key's columns.
@@ -34,7 +34,7 @@ struct DanglingRows {
 
   /// Returns the record referred to by `row`, in a state of the replica with that record.
   func target(of row: DanglingRow) throws -> RecordKey? {
-    guard let parent = try? file.schema(local: row.link.parent) else { return nil }
+    guard let parent = try? file.tables.schema(local: row.link.parent) else { return nil }
     let conditions = row.link.to.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
     return try connection.first(
       "SELECT \(parent.record()) FROM \(quoted(parent.local)) "
@@ -46,18 +46,16 @@ struct DanglingRows {
 
   /// Adds the tracked records referred to by rows through one foreign key. Numbers of mapped keys
   /// are known only within the transaction that has chosen them.
-  private func addParents(to rows: [DanglingRow], by link: ParentLink) throws -> [DanglingRow] {
-    guard let tracked = try file.trackedTable(local: link.parent),
-      let parent = try? file.schema(of: tracked)
-    else { return rows }
+  private func addParents(to rows: [DanglingRow], by link: ForeignKey) throws -> [DanglingRow] {
+    guard let parent = try file.tables.foreignKeys.parent(of: link) else { return rows }
     let places = parent.keys.compactMap { key in
       link.to.firstIndex { $0.folded == key.local.folded }
     }
     guard places.count == link.to.count, places.count == parent.keys.count else { return rows }
     return try rows.map { row in
       var row = row
-      row.parent = try file.record(of: parent, key: places.map { row.values[$0] }).map {
-        RecordKey(table: tracked, record: Name($0))
+      row.parent = try file.rows.identifier(in: parent, key: places.map { row.values[$0] }).map {
+        RecordKey(table: parent.name, record: $0)
       }
       return row
     }
@@ -65,22 +63,22 @@ struct DanglingRows {
 
   /// Finds dangling rows by their columns, since a row of a WITHOUT ROWID table has no other name.
   private func rows(of name: Name, foreignKey: Int64) throws -> [DanglingRow] {
-    let isTracked = try file.trackedTable(local: name) != nil
+    let isTracked = try file.tables.trackedTable(local: name) != nil
     // An untracked table may have no primary key.
     let table =
-      isTracked ? try file.schema(local: name) : TableSchema(name: name, keys: [], columns: [])
-    guard let link = try file.parentLink(of: table, id: foreignKey) else { return [] }
+      isTracked ? try file.tables.schema(local: name) : TableSchema(untracked: name)
+    guard
+      let link = try file.tables.foreignKeys.keys(of: table).first(where: { $0.id == foreignKey })
+    else { return [] }
     let from = link.from.map { "c.\(quoted($0))" }
     let record =
       isTracked
       ? table.record(of: "c") : from.map { "quote(\($0))" }.joined(separator: " || ',' || ")
-    let match = zip(link.to, from).map { "p.\(quoted($0)) = \($1)" }.joined(separator: " AND ")
     let rows = try connection.prepare(
       """
       SELECT \(record), \(from.joined(separator: ", "))
       FROM \(quoted(table.local)) AS c
-      WHERE \(from.map { "\($0) IS NOT NULL" }.joined(separator: " AND "))
-        AND NOT EXISTS (SELECT 1 FROM \(quoted(link.parent)) AS p WHERE \(match))
+      WHERE \(link.isDangling())
       """
     ).rows { row in
       DanglingRow(
@@ -98,15 +96,8 @@ struct DanglingRows {
     of rows: [DanglingRow], written: WrittenRecords?
   ) throws -> DependentRecords<RecordKey> {
     guard let written else { return DependentRecords(references: []) }
-    let rules = try file.plans.parentRules(in: file)
-    let tables = try file.tracked.names().compactMap { name -> (TableSchema, [ParentLink])? in
-      guard let table = try? file.schema(of: name) else { return nil }
-      let links = rules.parents(of: table.local)
-      return links.isEmpty ? nil : (table, links)
-    }
     let roots = Set(rows.filter(\.isTracked).map(\.child))
-    return try written.dependants(of: roots.sorted(), tables) { local in
-      try file.trackedTable(local: local).flatMap { try? file.schema(of: $0) }
-    }
+    return try written.dependants(
+      of: roots.sorted(), file.tables.parentRules().links, parent: file.tables.foreignKeys.parent)
   }
 }

@@ -20,7 +20,7 @@ struct DeferredRecords {
   /// Those of them with a question to the user.
   var asked: Set<RecordKey> = []
   /// Records that lose their deleted parent (ON DELETE SET NULL, SET DEFAULT).
-  var released: [RecordKey: ParentLink] = [:]
+  var released: [RecordKey: ForeignKey] = [:]
   /// Deleted records, because they go with a deleted record.
   var orphans: Set<RecordKey> = []
   /// True if the pass searches for records deleted by the server, and for records missing there.

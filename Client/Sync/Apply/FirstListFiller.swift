@@ -71,8 +71,7 @@ package struct FirstListFiller {
   private func copyCheck(of filled: FilledList) throws -> CopyCheck {
     try CopyCheck(
       filled.pairs.map { pair in
-        let copy = TableSchema(name: pair.copy, keys: [], columns: [])
-        return (pair.copy, try file.parentLinks(of: copy))
+        (pair.copy, try file.tables.foreignKeys.keys(of: TableSchema(untracked: pair.copy)))
       }, on: connection)
   }
 
@@ -115,9 +114,9 @@ package struct FirstListFiller {
   func dropShadows() throws {
     try withoutForeignKeys {
       try connection.transaction {
-        try file.refreshTriggersOfNewSchema()
+        try file.schemaChanges.refreshIfNew()
         try shadows.drop()
-        try file.markChecked()
+        try file.schemaChanges.markChecked()
       }
     }
   }
@@ -134,9 +133,9 @@ package struct FirstListFiller {
     let hasOwnRows = try addOwnRows(to: filled)
     // With rows, the drop of a copy would check foreign keys. It comes after the transaction then.
     try shadows.exchange(filled.pairs, dropsCopies: !hasOwnRows)
-    for name in filled.tables { try file.storeTriggerMark(of: file.schema(of: name)) }
-    file.plans.removeAll()
-    try file.markChecked()
+    for name in filled.tables { try file.triggers.storeMark(of: file.tables.schema(of: name)) }
+    file.tables.forgetPlans()
+    try file.schemaChanges.markChecked()
   }
 
   /// Adds the rows to the copies that this device has written into their tables since. Returns whether there
@@ -147,7 +146,7 @@ package struct FirstListFiller {
     var left = FirstList.leftMax
     var hasRows = false
     for (name, plan) in filled.plans.sorted(by: { $0.key < $1.key }) {
-      let table = try file.schema(of: name)
+      let table = try file.tables.schema(of: name)
       let (own, copy) = (quoted(table.local), quoted(plan.table.local))
       let operations = try connection.rows(
         "SELECT DISTINCT record, kind FROM ferry_operations WHERE seq > ? AND tbl = ? LIMIT ?",
@@ -183,13 +182,13 @@ package struct FirstListFiller {
       hasCursor: state.applied != 0 || state.replacement != nil,
       hasInterceptors: !file.spaces.pullInterceptors.isEmpty,
       hasWaiting: try !file.kept.isEmpty() || file.conflicts.hasOpenQuestions()
-        || file.tracked.hasReturning() || !file.tracked.fills().isEmpty,
+        || file.tables.tracked.hasReturning() || !file.tables.tracked.fills().isEmpty,
       isInMemory: file.path == SQLiteConnection.memory)
   }
 
   private func makeCopies() throws -> FilledList? {
     try connection.transaction {
-      try file.refreshTriggersOfNewSchema()
+      try file.schemaChanges.refreshIfNew()
       let chosen = FirstList.tables(try tableFacts())
       guard !chosen.isEmpty else { return nil }
       try shadows.checkExchange()
@@ -198,12 +197,12 @@ package struct FirstListFiller {
       for pair in pairs {
         _ = try connection.prepare("PRAGMA main.foreign_key_check(\(quoted(pair.copy)))")
       }
-      try file.markChecked()
+      try file.schemaChanges.markChecked()
       var plans: [Name: ApplyPlan] = [:]
-      for name in try file.tracked.names() {
-        guard let table = try? file.schema(of: name), table.name == name,
+      for name in try file.tables.tracked.names() {
+        guard let table = try? file.tables.schema(of: name), table.name == name,
           let pair = pairs.first(where: { $0.local.folded == table.local.folded }),
-          let plan = try file.plan(for: name)
+          let plan = try file.tables.plan(for: name)
         else { continue }
         plans[name] = plan.writing(to: pair.copy)
       }
@@ -214,11 +213,11 @@ package struct FirstListFiller {
 
   /// Returns the states of the tracked tables, by their folded names here.
   private func tableFacts() throws -> [Name: FirstList.Table] {
-    let uploads = try file.tracked.uploads()
+    let uploads = try file.tables.tracked.uploads()
     let unrecorded = Set(try file.unrecordedWrites.tables().map(\.table))
     var facts: [Name: FirstList.Table] = [:]
-    for name in try file.tracked.names() {
-      guard let table = try? file.schema(of: name), table.name == name else { continue }
+    for name in try file.tables.tracked.names() {
+      guard let table = try? file.tables.schema(of: name), table.name == name else { continue }
       let definitions = try connection.rows(
         """
         SELECT sql FROM sqlite_schema

@@ -7,8 +7,9 @@ import FerryStoredValues
 ///
 /// A file keeps them as long as the conflicts, one for each record.
 struct FormerRows {
-  let connection: SQLiteConnection
-  let limits: Limits
+  let queue: OperationTable
+  private var connection: SQLiteConnection { queue.connection }
+  private var limits: Limits { queue.limits }
 
   static let schema = """
     CREATE TABLE ferry_former_rows(           -- rows that others deleted against own writes
@@ -30,8 +31,17 @@ struct FormerRows {
       row.deleted.device)
   }
 
-  /// Returns the row of a record; `nil` if it was not stored.
-  func row(of key: RecordKey) throws -> FormerRow? {
+  /// Returns the row of a record as this device had it last: before another device deleted it, or this
+  /// one.
+  func newest(of key: RecordKey, by device: DeviceID) throws -> FormerRow? {
+    let stored = try row(of: key)
+    guard let own = try queue.newestDelete(of: key) else { return stored }
+    let deleted = Stamp(time: own.time, device: device)
+    if let stored, stored.deleted > deleted { return stored }
+    return FormerRow(columns: own.columns, deleted: deleted)
+  }
+
+  private func row(of key: RecordKey) throws -> FormerRow? {
     let found = try connection.first(
       "SELECT data, time, device FROM ferry_former_rows WHERE tbl = ? AND record = ?", key.table,
       key.record

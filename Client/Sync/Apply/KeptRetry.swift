@@ -16,12 +16,12 @@ struct KeptRetry {
     else { return }
     let capture = file.capture
     let (before, wished) = (capture.mode, capture.wished)
-    capture.wished = file.wishedNumbers()
+    capture.wished = .list(file.stagedPages)
     capture.mode = .applying
     defer { (capture.mode, capture.wished) = (before, wished) }
     let found = try connection.deferringForeignKeys { try applyInAnyOrder(choices) }
     capture.mode = before
-    try file.adopt(found)
+    try SpellingAdoption(file: file).adopt(found)
   }
 
   /// Returns the spellings of names in the applied changes.

@@ -13,27 +13,25 @@ struct Orphans {
 
   /// Sets the foreign keys of records to NULL or to their defaults, as SQLite does when their
   /// parents are deleted. The change is recorded.
-  func release(_ rows: [RecordKey: ParentLink], after time: HybridTimestamp) throws {
+  func release(_ rows: [RecordKey: ForeignKey], after time: HybridTimestamp) throws {
     if rows.isEmpty { return }
     file.capture.observe(time)
     for (key, link) in rows.sorted(by: {
       ($0.key.table, $0.key.record) < ($1.key.table, $1.key.record)
     }) {
-      let table = try file.schema(of: key.table)
+      let table = try file.tables.schema(of: key.table)
       let sets = link.from.map { local in
         let column = table.columns.first { $0.local.folded == local.folded }
-        let value = link.action == .setDefault ? column?.defaultSQL : nil
+        let value = link.onDelete == .setDefault ? column?.defaultSQL : nil
         return "\(quoted(local)) = \(value.map { "(\($0))" } ?? "NULL")"
       }
-      let match = zip(link.from, link.to).map {
-        "p.\(quoted($1)) = \(quoted(table.local)).\(quoted($0))"
-      }.joined(separator: " AND ")
       do {
         try file.capture.recordApart {
           try connection.foreignKeyStatement(
             "UPDATE \(quoted(table.local)) SET \(sets.joined(separator: ", ")) "
               + "WHERE \(table.has(record: "?1")) AND NOT EXISTS "
-              + "(SELECT 1 FROM \(quoted(link.parent)) AS p WHERE \(match))"
+              + "(SELECT 1 FROM \(quoted(link.parent)) AS p "
+              + "WHERE \(link.match(child: quoted(table.local))))"
           ).run(key.record)
         }
       } catch let error as SQLiteError where error.concernsRow && connection.isInTransaction {
@@ -82,7 +80,7 @@ struct Orphans {
       number
     ) { ($0.int64(0), $0.uniqueID(1), RecordKey(table: $0.name(2), record: $0.name(3))) }
     if gone.isEmpty { return false }
-    let (schema, device) = (try file.schemas.current(), try file.identity().device)
+    let (schema, device) = (try file.tables.schemas.current(), try file.identity().device)
     let newest = try file.queue.newest(by: device)?.stamp
     for (order, id, key) in gone {
       guard let id, let winner = winner ?? newest else { continue }

@@ -78,7 +78,7 @@ struct PassFacts {
   let unrecorded: [Name: UnrecordedTable]
 
   init(_ file: ReplicaFile) throws {
-    uploads = try file.tracked.uploads()
+    uploads = try file.tables.tracked.uploads()
     unrecorded = Dictionary(
       try file.unrecordedWrites.tables().map { ($0.table, $0) }, uniquingKeysWith: { one, _ in one }
     )
@@ -106,7 +106,7 @@ struct PassPlans {
     if let found = known[table] {
       plan = found
     } else {
-      plan = try file.plan(for: table)
+      plan = try file.tables.plan(for: table)
       known[table] = .some(plan)
     }
     last = plan

@@ -53,7 +53,7 @@ extension PulledActions {
     let database = Database(connection: (spaces.first ?? file).connection, owner: spaces)
     defer { database.end() }
     try forEach { key, action, gone in
-      guard let table = try? file.schema(of: key.table),
+      guard let table = try? file.tables.schema(of: key.table),
         let columns = try gone ?? table.localRow(key.record, on: file.connection)
       else { return }
       do {

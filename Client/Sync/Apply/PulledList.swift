@@ -66,7 +66,7 @@ struct PulledList {
     let state = try file.syncState()
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
       state.head >= head.head, state.replacement == nil, try !file.kept.isAnyToTry(),
-      try file.tracked.fills().isEmpty
+      try file.tables.tracked.fills().isEmpty
     else { return false }
     let end = try file.packets.confirmedEnd()
     guard ConfirmedEnd.isNews(head.appliedTail, to: end) == false else { return false }
@@ -83,14 +83,14 @@ struct PulledList {
     return try connection.transaction {
       try connection.deferForeignKeys()
       // Another process may have changed the schema since the last check.
-      try file.refreshTriggersOfNewSchema()
+      try file.schemaChanges.refreshIfNew()
       // First settle confirmed operations: the pages have their effect now, so they shield nothing.
       if try file.chain.confirm(head) { return AppliedPull(isToRepeat: true) }
       let before = try file.syncState()
       try moveCursor()
       // Filled tables have no integers of this device: the pages need not be read again.
-      file.capture.wished = file.wishedNumbers(
-        last: filled == nil ? last : nil, filled?.left ?? [])
+      file.capture.wished = .list(
+        file.stagedPages, last: filled == nil ? last : nil, filled?.left ?? [])
       file.capture.mode = .applying
       var pass = try ApplyPass(
         file: file, device: file.identity().device, deferred,
@@ -128,7 +128,7 @@ struct PulledList {
   private func applyDeferred(_ pass: inout ApplyPass) throws {
     if pass.findings.hasNewSchema {
       file.capture.mode = .recording
-      try file.refreshTriggers()
+      try file.schemaChanges.refresh()
       try file.kept.openAll()
       file.capture.mode = .applying
     }
@@ -147,9 +147,7 @@ struct PulledList {
     let (findings, time) = (pass.findings, pass.findings.newestTime)
     let recalled = try ReturningParents(file).recall(deferred, findings.listed, after: time)
     try Orphans(file).release(deferred.released, after: time)
-    try KeyMoves(
-      connection: connection, capture: file.capture, schema: { try file.schema(local: $0) }
-    ).apply(findings.moves, after: time)
+    try KeyMoves(connection: connection, capture: file.capture).apply(findings.moves, after: time)
     return recalled
   }
 
@@ -157,9 +155,9 @@ struct PulledList {
     try UniqueValueQuestions(file).ask()
     try pass.openAfterWrites()
     file.capture.mode = .recording
-    try file.adopt(pass.findings.spellings)
+    try SpellingAdoption(file: file).adopt(pass.findings.spellings)
     file.capture.mode = .applying
-    try file.endFills()
+    try file.directions.endFills()
     try file.stagedPages.removeAll()
     try file.refreshes.removeFetched()
     try connection.run(

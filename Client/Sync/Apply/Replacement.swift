@@ -76,11 +76,11 @@ struct ReplacingPull {
       UPDATE ferry_replica SET replacing = 0
       """)
     var notNamed: [(table: TableSchema, records: [Name])] = []
-    let uploads = try file.tracked.uploads()
+    let uploads = try file.tables.tracked.uploads()
     let unrecorded = try file.unrecordedWrites.tablesWithUnknownRows()
-    for name in try file.tracked.names()
+    for name in try file.tables.tracked.names()
     where (replacement == .rescuing || !uploads.contains(name)) && !unrecorded.contains(name) {
-      guard let table = try? file.schema(of: name) else { continue }
+      guard let table = try? file.tables.schema(of: name) else { continue }
       notNamed.append((table, try recordsNotNamed(of: table)))
     }
     let count = notNamed.reduce(0) { $0 + $1.records.count }
@@ -181,7 +181,7 @@ struct ReplacingPull {
     defer { file.capture.mode = before }
     let last = try file.queue.newestOrder()
     for (table, records) in notNamed where !records.isEmpty {
-      let counters = try file.counters(of: table)
+      let counters = try file.tables.counters(of: table)
       let insert = try connection.prepare(
         CaptureTriggers.recordExisting(table, counters: counters))
       for record in records {
@@ -212,7 +212,7 @@ struct ReplacingPull {
     _ counters: [Name], of key: RecordKey, pending: [SyncOperation]
   ) throws {
     for name in counters {
-      guard let value = try file.value(of: name, in: key) else { continue }
+      guard let value = try file.rows.value(of: name, in: key) else { continue }
       let amount = RescuedCounter.remainder(of: Column(name, value), pending: pending)
       if amount != 0 {
         let id = RescuedCounter.identifier(of: name, in: key)

@@ -19,7 +19,7 @@ struct ReturningParents {
   func restore(
     _ key: RecordKey, in table: TableSchema, _ deletion: Stamp, isAsking: Bool
   ) throws {
-    let counters = try file.counters(of: table)
+    let counters = try file.tables.counters(of: table)
     try capture.recordApart {
       try connection.run(CaptureTriggers.recordRow(table, counters: counters), key.record)
     }
@@ -34,7 +34,7 @@ struct ReturningParents {
     if counters.isEmpty { return }
     try file.operations.rememberClock()
     for name in counters {
-      guard case .integer(let amount)? = try file.value(of: name, in: key), amount != 0 else {
+      guard case .integer(let amount)? = try file.rows.value(of: name, in: key), amount != 0 else {
         continue
       }
       let time = HybridTimestamp(rawValue: deletion.time.rawValue &+ 1)
@@ -74,11 +74,11 @@ struct ReturningParents {
   ) throws -> Set<RecordKey> {
     if deferred.recalled.isEmpty { return [] }
     capture.observe(time)
-    let links = try file.foreignKeyLinks()
+    let rules = try file.tables.parentRules()
     var inserted = Set<RecordKey>()
     for key in deferred.recalled.sorted(by: { ($0.table, $0.record) < ($1.table, $1.record) }) {
       var order: [RecordKey] = []
-      guard try addMissing(key, links, to: &order) else { continue }
+      guard try addMissing(key, rules, to: &order) else { continue }
       for key in order {
         let isAsked = deferred.asked.contains(key)
         if try recall(key, newer: listed[key] ?? [], isAsked: isAsked) { inserted.insert(key) }
@@ -89,9 +89,9 @@ struct ReturningParents {
 
   private func recall(_ key: RecordKey, newer: [Column], isAsked: Bool) throws -> Bool {
     guard let own = try ownDelete(of: key) else { return false }
-    let table = try file.schema(of: key.table)
-    let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
-    let counters = try file.counters(of: table)
+    let table = try file.tables.schema(of: key.table)
+    let plan = try file.tables.plainPlan(for: key.table)
+    let counters = try file.tables.counters(of: table)
     let columns =
       own.columns.filter { old in !newer.contains { $0.name == old.name } } + newer
     do {
@@ -120,16 +120,15 @@ struct ReturningParents {
   /// Adds the missing records that a record refers to, and then the record. Returns false if one of
   /// them cannot be restored.
   private func addMissing(
-    _ key: RecordKey, _ links: [ForeignKeyLink], to order: inout [RecordKey]
+    _ key: RecordKey, _ rules: ParentRules, to order: inout [RecordKey]
   ) throws -> Bool {
     if order.contains(key) { return true }
-    guard let table = try? file.schema(of: key.table) else { return false }
-    let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
+    guard let plan = try? file.tables.plainPlan(for: key.table) else { return false }
     if try plan.exists(key.record) { return true }
     guard order.count < 100, let columns = try ownDelete(of: key)?.columns else { return false }
-    for link in links where link.child == key.table {
+    for link in rules.references(of: key.table) {
       guard let parent = link.parent(of: key.record, columns), parent != key else { continue }
-      guard try addMissing(parent, links, to: &order) else { return false }
+      guard try addMissing(parent, rules, to: &order) else { return false }
     }
     order.append(key)
     return true

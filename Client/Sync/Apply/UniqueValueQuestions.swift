@@ -44,8 +44,8 @@ struct UniqueValueQuestions {
   /// Returns the record of the row with the unique values of a change, and one of the columns
   /// written by the change.
   private func holder(ofValuesIn change: Change) throws -> (column: ColumnState, holder: Name)? {
-    let table = try file.schema(of: change.key.table)
-    let present = try file.row(change.key, table) ?? []
+    let table = try file.tables.schema(of: change.key.table)
+    let present = try file.rows.row(change.key, table) ?? []
     for key in try UniqueKeys.read(of: table, from: connection).keys {
       let written = change.state.columns.first { column in
         key.contains { $0.column.name == column.name }
@@ -81,7 +81,7 @@ struct UniqueValueQuestions {
     guard let waiting, waiting.change.state.deleted == nil || waiting.change.state.isAlive else {
       return false
     }
-    let table = try file.schema(of: key.table)
+    let table = try file.tables.schema(of: key.table)
     let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
     var change = waiting.change
     let unknown = change.state.columns.filter { !plan.known.contains($0.name) }

@@ -26,7 +26,9 @@ struct WaitingChanges {
     return waiting
   }
 
-  private func schema(of change: Change) -> TableSchema? { try? file.schema(of: change.key.table) }
+  private func schema(of change: Change) -> TableSchema? {
+    try? file.tables.schema(of: change.key.table)
+  }
 }
 
 extension WaitingChange {

@@ -29,15 +29,13 @@ struct WrittenRecords {
   /// Returns the written records that need one of these, over any number of steps. A record with an
   /// earlier row needs no other to keep it.
   func dependants(
-    of records: [RecordKey], _ tables: [(table: TableSchema, links: [ParentLink])],
-    parent: (Name) throws -> TableSchema?
+    of records: [RecordKey], _ links: [ForeignKey],
+    parent: (ForeignKey) throws -> TableSchema?
   ) throws -> DependentRecords<RecordKey> {
     var references: [(child: Int64, parent: Int64)] = []
-    for (table, links) in tables {
-      for link in links {
-        guard let parent = try parent(link.parent) else { continue }
-        references += try self.references(from: table, to: parent, by: link)
-      }
+    for link in links {
+      guard let parent = try parent(link) else { continue }
+      references += try self.references(to: parent, by: link)
     }
     let roots = try records.compactMap { key in
       try connection.first(
@@ -53,10 +51,9 @@ struct WrittenRecords {
   }
 
   private func references(
-    from child: TableSchema, to parent: TableSchema, by link: ParentLink
+    to parent: TableSchema, by link: ForeignKey
   ) throws -> [(child: Int64, parent: Int64)] {
-    // The parent's column is first: the collation of this column decides.
-    let match = zip(link.to, link.from).map { "p.\(quoted($0)) = c.\(quoted($1))" }
+    let child = link.child
     do {
       return try connection.rows(
         """
@@ -64,7 +61,7 @@ struct WrittenRecords {
         CROSS JOIN \(quoted(child.local)) AS c CROSS JOIN \(quoted(parent.local)) AS p
         CROSS JOIN temp.ferry_written AS pw
         WHERE cw.tbl = ?1 AND \(child.has(record: "cw.record", in: "c"))
-          AND \(match.joined(separator: " AND "))
+          AND \(link.match())
           AND pw.tbl = ?2 AND pw.record = \(parent.record(of: "p")) AND pw.is_new = 1
         """, child.name, parent.name
       ) { ($0.int64(0), $0.int64(1)) }

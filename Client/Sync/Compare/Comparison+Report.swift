@@ -8,7 +8,7 @@ extension Comparison {
   func run() async throws -> VerifyReport {
     var report = VerifyReport(cursor: cursor)
     report.faults = try await engine.thread.run { try $0.unrecordedWrites.faults() }
-    let known = try await engine.thread.run { try $0.tracked.names() }
+    let known = try await engine.thread.run { try $0.tables.tracked.names() }
     let faulty = Set(report.faults.map(\.table))
     let tracked = try await source.read { connection in
       try connection.rows(

@@ -29,9 +29,9 @@ struct Reconciler {
   /// compared.
   func checkKeys(of unrecorded: UnrecordedTable) throws {
     try connection.transaction {
-      let table = try file.schema(of: unrecorded.table)
+      let table = try file.tables.schema(of: unrecorded.table)
       do {
-        try file.checkKeys(of: table)
+        try file.tracking.existingRows.checkKeys(of: table)
         try file.unrecordedWrites.setFault(nil, of: table.name)
       } catch ReplicaError.cannotTrack(_, let reason) {
         try file.unrecordedWrites.setFault(reason, of: table.name)
@@ -48,13 +48,13 @@ struct Reconciler {
     try connection.transaction {
       let scan = try TableScan(
         unrecorded.table, on: connection, limits: file.limits, isWhole: false)
-      let rules = try file.rules(for: scan.table)
+      let rules = try file.tables.rules(for: scan.table)
       let machine = Reconciliation(
         comparison: scan.comparison, since: unrecorded.since,
         columns: unrecorded.isRemade ? nil : unrecorded.newColumns, own: try file.ownNames())
       let applied = try file.syncState().applied
       let table = unrecorded.table
-      let isUpload = try file.tracked.uploads().contains(table)
+      let isUpload = try file.tables.tracked.uploads().contains(table)
       var result = ReconciledRows()
       for change in changes {
         guard change.sequence <= applied else {
@@ -184,13 +184,13 @@ struct Reconciler {
     let (key, there) = (change.key, change.state)
     let isDeleted = there.deleted != nil && !there.isAlive
     if isDeleted && !unrecorded.isRemade { return }
-    let table = try file.schema(of: key.table)
+    let table = try file.tables.schema(of: key.table)
     let names = table.columns.map(\.name).filter {
       unrecorded.isRemade || unrecorded.newColumns.contains($0)
     }
     guard !names.isEmpty, case .updates(let pending) = try pendingWrites(of: key) else { return }
     let decision = Reconciliation.replaced(
-      try file.row(key, table, names), by: there, besides: pending)
+      try file.rows.row(key, table, names), by: there, besides: pending)
     try LostValues(file).store(decision.lost, of: key, there: there, decision.losesRow)
   }
 }

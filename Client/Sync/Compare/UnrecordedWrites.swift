@@ -52,11 +52,13 @@ struct UnrecordedWrites {
   }
 
   /// Returns true if the file has a table with exactly this name.
-  private func isPresent(_ table: Name) -> Bool { (try? file.schema(of: table))?.name == table }
+  private func isPresent(_ table: Name) -> Bool {
+    (try? file.tables.schema(of: table))?.name == table
+  }
 
   /// Returns tables to compare, also if another program has just changed them.
   func current() throws -> [UnrecordedTable] {
-    try file.noticeNewSchema()
+    try file.schemaChanges.notice()
     return try tables()
   }
 
@@ -80,7 +82,7 @@ struct UnrecordedWrites {
       WHERE name = ?2
       """, since ?? file.syncState().applied, table)
     guard connection.changes > 0 else { return }
-    if let here = try? file.schema(of: table), here.name == table {
+    if let here = try? file.tables.schema(of: table), here.name == table {
       try KeyNumbers(connection: connection).assignRows(of: here, fresh: file.capture.newRecord)
     }
     try file.log(
@@ -91,7 +93,7 @@ struct UnrecordedWrites {
   /// Marks a tracked table as absent. If it returns, the rows are compared.
   func markAbsent(_ table: Name) throws {
     // After a rename by another program, the triggers would record the other table as this one.
-    try file.dropTriggers(of: table)
+    try file.triggers.drop(of: table)
     try connection.run(
       """
       UPDATE ferry_tables SET remade = 1,
@@ -118,7 +120,7 @@ struct UnrecordedWrites {
     }
     return try tables.compactMap { name, fault in
       do {
-        let found = try file.schema(of: name).name
+        let found = try file.tables.schema(of: name).name
         if found == name { return fault.map { TableFault(table: name, reason: $0) } }
         return TableFault(table: name, reason: "its name is spelled \(found) now")
       } catch ReplicaError.cannotTrack(_, let reason) {

@@ -54,12 +54,12 @@ struct RoundSteps {
       head <= state.applied, head >= state.head
     else { return true }
     return try !file.refreshes.isEmpty() || file.failedUploads.hasMarks()
-      || file.tracked.hasReturning() || !file.unrecordedWrites.current().isEmpty
+      || file.tables.tracked.hasReturning() || !file.unrecordedWrites.current().isEmpty
   }
 
   /// Begins a pull, perhaps from the start.
   func beginPull() throws -> PullStart {
-    try file.beginReturns()
+    try file.directions.beginReturns()
     return PullStart(
       applied: try file.syncState().applied, cursor: try file.knownCursor(ofFormerNames: true),
       names: try file.ownNames(), isToRefresh: try file.refreshes.hasAny())

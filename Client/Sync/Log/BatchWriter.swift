@@ -16,15 +16,15 @@ struct BatchWriter {
   /// Records a batch and shows the effect, within the user's transaction. Returns the number of
   /// records changed here.
   func record(_ request: BatchRequest) throws -> Int {
-    guard file.suspension == nil else {
+    guard !file.schemaChanges.isSuspended else {
       throw ReplicaError.invalidBatch(
         "a step of a migration makes no batch unless it is recorded; add it with recorded: true")
     }
-    try file.refreshTriggersOfNewSchema()
+    try file.schemaChanges.refreshIfNew()
     guard try connection.hasTable(request.table) else {
       throw ReplicaError.notFound(.table(request.table.text))
     }
-    let table = try file.schema(local: request.table)
+    let table = try file.tables.schema(local: request.table)
     let plan = try plan(for: table.name)
     let rules = rules(of: table)
     let columns = try rules.columns(request.columns, request.effect)
@@ -42,7 +42,7 @@ struct BatchWriter {
   }
 
   private func plan(for table: Name) throws -> ApplyPlan {
-    if let plan = try file.plan(for: table) { return plan }
+    if let plan = try file.tables.plan(for: table) { return plan }
     throw ReplicaError.invalidBatch("table \(table) is not tracked")
   }
 
@@ -139,9 +139,9 @@ struct BatchWriter {
       capture.beginApplying(key, batch.effect == .delete ? .delete : .values)
       switch batch.effect {
       case .set:
-        _ = try file.namingForeignKeys(of: key) { try plan.update(key.record, values) }
+        _ = try file.tables.foreignKeys.naming(key) { try plan.update(key.record, values) }
       case .delete:
-        try file.namingForeignKeys(of: key) { try plan.delete(key.record) }
+        try file.tables.foreignKeys.naming(key) { try plan.delete(key.record) }
         // Deferred changes of the record would restore parts of it. The server has them.
         try file.kept.forget(key)
       }

@@ -19,18 +19,17 @@ struct ConflictAnswers {
   }
 
   private func presentSide(of column: Name?, in key: RecordKey) throws -> PresentSide {
-    let table: TableSchema
+    let plan: ApplyPlan
     do {
-      table = try file.schema(of: key.table)
+      plan = try file.tables.plainPlan(for: key.table)
     } catch is ReplicaError {
       // A dropped table has no row to show; the conflicts stay listed.
       return .unknown
     }
-    let plan = file.plainPlan(table)
     guard try plan.exists(key.record) else { return .absent }
     guard let column else { return .exists }
     guard plan.known.contains(column) else { return .unknown }
-    return .value(try file.value(of: column, in: key) ?? .null)
+    return .value(try file.rows.value(of: column, in: key) ?? .null)
   }
 
   // MARK: Answering
@@ -49,7 +48,7 @@ struct ConflictAnswers {
       throw ReplicaError.notFound(.conflict(number))
     }
     var answer = answer
-    if case .set(let columns) = answer, let table = try? file.schema(of: kept.key.table) {
+    if case .set(let columns) = answer, let table = try? file.tables.schema(of: kept.key.table) {
       answer = .set(table.spaceColumns(columns))
     }
     let facts = try conflictFacts(kept, names)
@@ -61,10 +60,10 @@ struct ConflictAnswers {
     let decision = ConflictDecision(answer, to: kept, facts)
     switch decision {
     case .write(let columns):
-      try file.returnParents(of: kept.key, columns)
+      try file.formerParents.insert(for: kept.key, columns)
       try write(columns, to: kept.key)
     case .adopt(let columns):
-      try file.plainPlan(for: kept.key.table).checkKnown(columns)
+      try file.tables.plainPlan(for: kept.key.table).checkKnown(columns)
       guard try UniqueValueQuestions(file).adopt(columns, by: kept.key) else {
         throw ReplicaError.cannotAnswer(
           "\(kept.key.table) \(kept.key.record) does not wait any more",
@@ -76,11 +75,11 @@ struct ConflictAnswers {
         advice: "choose another one for \(kept.key.record) with --set, or change "
           + "\(kept.holder ?? "the other record") here")
     case .restore(let columns):
-      let plan = try file.plainPlan(for: kept.key.table)
+      let plan = try file.tables.plainPlan(for: kept.key.table)
       if case .set(let chosen) = answer { try plan.checkKnown(chosen) }
-      try file.returnParents(of: kept.key, columns)
+      try file.formerParents.insert(for: kept.key, columns)
       try plan.upsert(kept.key.record, plan.unstamped(columns), isWhole: false, kept: [])
-    case .delete: try file.plainPlan(for: kept.key.table).delete(kept.key.record)
+    case .delete: try file.tables.plainPlan(for: kept.key.table).delete(kept.key.record)
     case .leave: break
     }
     try conflicts.markResolved(kept, now: file.wallClock())
@@ -98,8 +97,8 @@ struct ConflictAnswers {
     case .exists, .unknown: break
     case .absent:
       facts.exists = false
-      facts.former = try file.conflictLog.formerRow(of: key)
-      let rules = try file.schemas.current().rules(for: key.table)
+      facts.former = try file.formerRows.newest(of: key, by: file.identity().device)
+      let rules = try file.tables.schemas.current().rules(for: key.table)
       facts.isSum = kept.conflict.column.map { rules.policy(of: $0) == .counter } ?? false
     }
     return facts
@@ -107,9 +106,9 @@ struct ConflictAnswers {
 
   /// Sets columns of an existing record and records them, even if unchanged.
   private func write(_ columns: [Column], to key: RecordKey) throws {
-    let plan = try file.plainPlan(for: key.table)
+    let plan = try file.tables.plainPlan(for: key.table)
     try plan.checkKnown(columns)
-    let former = try file.row(key, plan.table, columns.map(\.name)) ?? []
+    let former = try file.rows.row(key, plan.table, columns.map(\.name)) ?? []
     file.capture.beginApplying(key, .values)
     file.capture.mode = .applying
     defer { file.capture.mode = .recording }

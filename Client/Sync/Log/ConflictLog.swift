@@ -65,18 +65,8 @@ struct ConflictLog {
   func storeFormerRow(_ change: Change, hasOwnWrites: Bool) throws {
     guard let deleted = change.state.deleted?.stamp,
       try hasOwnWrites || conflicts.concern(change.key),
-      let former = try file.referringRow(change.key)
+      let former = try file.formerParents.row(change.key)
     else { return }
-    try file.storeFormerRow(former, of: change.key, deletedBy: deleted)
-  }
-
-  /// Returns the row of a record as this device had it last: before another device deleted it, or
-  /// this one.
-  func formerRow(of key: RecordKey) throws -> FormerRow? {
-    let stored = try file.formerRows.row(of: key)
-    guard let own = try file.queue.newestDelete(of: key) else { return stored }
-    let deleted = Stamp(time: own.time, device: try file.identity().device)
-    if let stored, stored.deleted > deleted { return stored }
-    return FormerRow(columns: own.columns, deleted: deleted)
+    try file.formerParents.store(former, of: change.key, deletedBy: deleted)
   }
 }

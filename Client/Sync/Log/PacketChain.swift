@@ -65,8 +65,9 @@ struct PacketChain: OutboxLedger {
     let outcomes = receipt.outcomes
     guard outcomes.contains(where: { $0.isOverruled || !$0.conflicts.isEmpty }) else { return }
     // In these tables perhaps only this device has the row. A comparison decides about it.
-    let omitted = try file.unrecordedWrites.tablesWithUnknownRows().union(file.tracked.uploads())
-    let schema = try file.schemas.current()
+    let omitted = try file.unrecordedWrites.tablesWithUnknownRows().union(
+      file.tables.tracked.uploads())
+    let schema = try file.tables.schemas.current()
     for (operation, outcome) in zip(try file.operations.operations(of: packet), outcomes) {
       let key = operation.key
       for conflict in outcome.conflicts
@@ -349,7 +350,7 @@ struct PacketChain: OutboxLedger {
   }
 
   private func renewName() throws -> DeviceID {
-    try file.storeName()
+    try OwnNames.storePresent(on: file.connection)
     let device = newDevice(file.wallClock, file.random)
     try connection.run(
       """

@@ -52,7 +52,7 @@ struct QuarantineAnswers {
         "the entry deletes records of \(table), and has no values to change",
         advice: "retry the entry as it is, or discard it")
     }
-    let plan = try file.plainPlan(for: table)
+    let plan = try file.tables.plainPlan(for: table)
     let edits = plan.table.spaceColumns(changes)
     try plan.checkKnown(edits)
     return edits
@@ -65,7 +65,7 @@ struct QuarantineAnswers {
     if let batch = operation.batch {
       return try file.batches.record(batch, operation.columns, in: operation.key.table)
     }
-    let plan = try file.plainPlan(for: operation.key.table)
+    let plan = try file.tables.plainPlan(for: operation.key.table)
     let columns = plan.unstamped(operation.columns)
     switch operation.kind {
     case .insert: try plan.upsert(operation.key.record, columns, isWhole: true, kept: [])
@@ -85,7 +85,7 @@ struct QuarantineAnswers {
     guard operation.increments.contains(column.name), case .integer(let added) = column.value
     else { return column }
     var sum = column
-    if case .integer(let value) = try file.value(of: column.name, in: operation.key) {
+    if case .integer(let value) = try file.rows.value(of: column.name, in: operation.key) {
       sum.value = .integer(value &+ added)
     }
     return sum

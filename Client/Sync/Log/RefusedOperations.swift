@@ -95,7 +95,7 @@ struct RefusedOperations {
 
   /// Passes all pending operations, in order, with the references of their rows.
   private func forEachPending(_ body: (RefusalSpread.Operation) -> Void) throws {
-    let links = Dictionary(grouping: try file.foreignKeyLinks(), by: \.child)
+    let rules = try file.tables.parentRules()
     try connection.forEach("\(OperationTable.selection) ORDER BY seq") { row in
       guard let kind = OperationKind(rawValue: row.text(6)), let id = row.uniqueID(1) else {
         return
@@ -104,11 +104,12 @@ struct RefusedOperations {
         order: row.int64(0), group: row.int64(2),
         key: RecordKey(table: row.name(4), record: row.name(5)), kind: kind,
         isReupload: id.timestamp.milliseconds < 2)
-      let links = links[operation.key.table] ?? []
+      let links = rules.references(of: operation.key.table)
       if kind == .batch {
         let batch = try queue.pending(row).operation
         operation.isBatchDelete = batch.batch?.effect == .delete
-        operation.formerParents = Set(links.filter { $0.mayLose(by: batch) }.map(\.parent))
+        operation.formerParents = Set(
+          links.filter { $0.mayLose(by: batch) }.compactMap(\.reference?.table))
       } else if !links.isEmpty {
         let columns = try queue.formerColumns(row, at: 7)
         let former = kind == .update ? try queue.formerColumns(row, at: 9) : columns

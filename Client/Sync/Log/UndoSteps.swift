@@ -28,9 +28,9 @@ struct UndoSteps {
 
   private func revert(_ own: OwnOperation) throws -> Int {
     let (operation, key) = (own.operation, own.operation.key)
-    let plan = try file.plainPlan(for: key.table)
+    let plan = try file.tables.plainPlan(for: key.table)
     let present = operation.columns.map(\.name).filter(plan.known.contains)
-    let decision = UndoDecision(own, on: try file.row(key, plan.table, present))
+    let decision = UndoDecision(own, on: try file.rows.row(key, plan.table, present))
     if let order = try queue.order(of: own.operation.id),
       decision.removesOperation(at: try place(of: key, at: order, decision))
     {
@@ -49,14 +49,14 @@ struct UndoSteps {
       throw ReplicaError.cannotAnswer(
         "the replica has no former values of a batch", advice: "make another batch")
     }
-    if let columns = decision.written { try file.returnParents(of: key, columns) }
+    if let columns = decision.written { try file.formerParents.insert(for: key, columns) }
     try write(decision, to: key, plan)
     return decision.columnCount(of: operation)
   }
 
   /// Writes the former values to the record's row.
   private func write(_ decision: UndoDecision, to key: RecordKey, _ plan: ApplyPlan) throws {
-    try file.namingForeignKeys(of: key) {
+    try file.tables.foreignKeys.naming(key) {
       switch decision {
       case .restore(let columns):
         try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
@@ -88,8 +88,9 @@ struct UndoSteps {
   private func place(
     of key: RecordKey, at order: Int64, _ decision: UndoDecision
   ) throws -> UndoDecision.Place {
-    let isAccepted = try file.writesRefused() == nil || file.tracked.uploads().contains(key.table)
-    guard !isAccepted, let plan = try file.plan(for: key.table) else {
+    let isAccepted =
+      try file.writesRefused() == nil || file.tables.tracked.uploads().contains(key.table)
+    guard !isAccepted, let plan = try file.tables.plan(for: key.table) else {
       return UndoDecision.Place(isAccepted: true)
     }
     let isSent = try packet(at: order).map { $0.state != .frozen } ?? false
@@ -101,7 +102,9 @@ struct UndoSteps {
     return UndoDecision.Place(
       isSent: isSent, hasLater: hasLater,
       concernsOthers: try plan.concernsOthers(key.record), hasFollowers: !plan.followers.isEmpty,
-      lacksParents: try decision.written.map { try !file.missingParents(of: key, $0).isEmpty }
+      lacksParents: try decision.written.map {
+        try !file.formerParents.missing(for: key, $0).isEmpty
+      }
         ?? false)
   }
 

@@ -38,7 +38,7 @@ struct UploadSteps {
   /// Marks operations up to this place as failed: the sync that should have sent them, or had made
   /// a packet of them, failed.
   func markFailed(through order: Int64, _ detail: String) throws {
-    let tables = try file.tracked.uploads(automatic: false)
+    let tables = try file.tables.tracked.uploads(automatic: false)
     if tables.isEmpty { return }
     try connection.transaction {
       let first = try packets.lastConfirmedOrder() + 1
@@ -57,12 +57,12 @@ struct UploadSteps {
   /// Removes failed operations from the queue unless the pull before has shown their arrival, and
   /// returns automatic ones to it.
   func prepare() throws {
-    guard try !file.tracked.uploads().isEmpty || failedUploads.hasMarks() else { return }
+    guard try !file.tables.tracked.uploads().isEmpty || failedUploads.hasMarks() else { return }
     try connection.transaction {
       try withdrawFailed()
       try withholdFollowers()
     }
-    let automatic = try file.tracked.uploads(automatic: true)
+    let automatic = try file.tables.tracked.uploads(automatic: true)
     for entry in try quarantine.entries(within: automatic) {
       try file.quarantineAnswers.retry(entry, changing: [])
     }
@@ -82,7 +82,7 @@ struct UploadSteps {
   /// Removes later operations on records with a failed one from the queue, unless they are in a
   /// packet.
   func withholdFollowers() throws {
-    let tables = Set(try file.tracked.uploads())
+    let tables = Set(try file.tables.tracked.uploads())
     guard !tables.isEmpty else { return }
     // Mostly no record with a failed operation is in the queue, and the queue need not be loaded.
     let failed = try failedUploads.recordsWithFollowers()
@@ -162,13 +162,13 @@ struct UploadSteps {
     -> Bool
   {
     let table = operation.key.table
-    guard operation.batch == nil, try file.tracked.uploads().contains(table),
+    guard operation.batch == nil, try file.tables.tracked.uploads().contains(table),
       let order = try quarantine.order(of: operation.id, in: entry)
     else { return false }
     try operations.rememberClock()
     try failedUploads.requeue(order, .present)
     guard !changes.isEmpty, operation.kind != .delete else { return true }
-    let plan = try file.plainPlan(for: table)
+    let plan = try file.tables.plainPlan(for: table)
     let known = changes.filter { plan.known.contains($0.name) }
     if !known.isEmpty { _ = try plan.update(operation.key.record, plan.unstamped(known)) }
     return true

@@ -98,8 +98,8 @@ final class HostRecording {
   private func prepare() throws -> Bool {
     // Without a joined transaction SQLite would not ask to drop kept statements.
     defer { if !isJoined { connection.forgetStatements() } }
-    guard try ReplicaFile.isReplica(connection) else { return false }
-    try file.checkFormat()
+    guard try HostChecks.isReplica(connection) else { return false }
+    try HostChecks(connection: connection).checkFormat()
     guard !connection.isInTransaction else {
       throw ReplicaError.cannotOpen(
         path: connection.mainPath, "a transaction is open; prepare the connection before it begins")
@@ -118,7 +118,7 @@ final class HostRecording {
 
   private func triggersFitSchema(isWriting: Bool) throws -> Bool {
     try file.spaces.forgetLeft()
-    return try file.spaces.all.allSatisfy { try $0.triggersFitSchema(isWriting: isWriting) }
+    return try file.spaces.all.allSatisfy { try $0.schemaChanges.triggersFit(isWriting: isWriting) }
   }
 
   private func hasRecursiveTriggers() throws -> Bool {
@@ -168,10 +168,12 @@ final class HostRecording {
     let others = try connection.rows("PRAGMA database_list") { $0.name(1) }.filter { $0 != "main" }
     for name in others {
       if name == "temp" {
-        for file in file.spaces.all { try file.checkTemporarySchema() }
+        for file in file.spaces.all {
+          try HostChecks(connection: file.connection).checkTemporarySchema()
+        }
         continue
       }
-      guard try !ReplicaFile.isReplica(connection, database: name) else {
+      guard try !HostChecks.isReplica(connection, database: name) else {
         throw CaptureRefusal(
           "ferry: the attached database \(name) is a replica, too; detach it and open it as the "
             + "main one of another connection")

@@ -1,6 +1,5 @@
 import FerryPersistence
 import FerryProtocol
-import FerrySQLite
 
 extension Replica {
   /// Returns Ferry's proposed identity for the key of a table of this file, with the reason.
@@ -12,7 +11,7 @@ extension Replica {
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table cannot be tracked.
   public func keyProposal(for table: Name) async throws -> KeyProposal {
-    try await typed { try await thread.run { try $0.proposal(for: table) } }
+    try await typed { try await thread.run { try $0.tracking.proposal(for: table) } }
   }
 
   /// Returns the identifier of the record with a key of this file; `nil` if no row has the key.
@@ -25,7 +24,7 @@ extension Replica {
   /// - Parameter key: the values of the key's columns, in the key's order.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table cannot be tracked.
   public func record(of table: Name, key: Value...) async throws -> Name? {
-    try await typed { try await thread.run { try $0.record(of: table, key: key) } }
+    try await typed { try await thread.run { try $0.rows.record(of: table, key: key) } }
   }
 
   /// Returns the key of a record in this file, in the order of the key's columns; `nil` if it has no row.
@@ -36,28 +35,6 @@ extension Replica {
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table cannot be tracked.
   public func key(of record: Name, in table: Name) async throws -> [Value]? {
-    try await typed { try await thread.run { try $0.key(of: record, in: table) } }
-  }
-}
-
-extension ReplicaFile {
-  /// Returns the identifier of the record with a key of this file; `nil` if no row has it.
-  func record(of local: Name, key: [Value]) throws -> Name? {
-    let table = try schema(local: local)
-    guard key.count == table.keys.count else { return nil }
-    let conditions = table.keyList.enumerated().map { "t.\($1) = ?\($0 + 1)" }
-    return try connection.first(
-      "SELECT \(table.record(of: "t")) FROM \(quoted(table.local)) AS t "
-        + "WHERE \(conditions.joined(separator: " AND "))", SQLiteList(key)
-    ) { $0.type(0) == .text ? $0.name(0) : nil } ?? nil
-  }
-
-  /// Returns the key of a record's row in this file; `nil` if it has none.
-  func key(of record: Name, in local: Name) throws -> [Value]? {
-    let table = try schema(local: local)
-    return try connection.first(
-      "SELECT \(table.keyList.joined(separator: ", ")) FROM \(quoted(table.local)) "
-        + "WHERE \(table.has(record: "?1"))", record
-    ) { row in table.keys.indices.map { row.value(Int32($0)) } }
+    try await typed { try await thread.run { try $0.rows.key(of: record, in: table) } }
   }
 }

@@ -20,9 +20,11 @@ extension Replica {
     fallback: (@Sendable (MigrationFailure) async throws -> MigrationFallback)? = nil
   ) async throws -> MigrationReport {
     let report = try await MigrationDriver(migrator, fallback).drive {
-      try await typed { try await thread.run { try $0.stepsDone() } }
+      try await typed { try await thread.run { try MigrationSteps(file: $0).done() } }
     } run: { step, earlier in
-      try await typed { try await thread.run { try $0.run(step, after: earlier) } }
+      try await typed {
+        try await thread.run { try MigrationSteps(file: $0).run(step, after: earlier) }
+      }
     }
     wakeWatchers()
     return report

@@ -25,7 +25,9 @@ extension Replica {
   ///   ``applySchema(_:keepsRecords:dropsRules:)``.
   @discardableResult
   public func publishTables(_ tables: [Name]? = nil) async throws -> PublishReport {
-    let declared = try await typed { try await thread.run { try $0.declarations(of: tables) } }
+    let declared = try await typed {
+      try await thread.run { try DeclaredTableReader.read(tables, of: $0.tables) }
+    }
     var schema = try await schema()
     for (name, table) in declared { schema.tables[name, default: .standard].definition = table.0 }
     // Two concurrent calls do not undo each other's definitions: one is refused.
@@ -38,7 +40,7 @@ extension Replica {
 
   /// Returns the tracked tables by their names in this file.
   package func trackedLocals() async throws -> [Name] {
-    try await typed { try await thread.run { try $0.tracked.locals() } }
+    try await typed { try await thread.run { try $0.tables.tracked.locals() } }
   }
 
   /// Creates and tracks all pulled tables of the space that do not exist here, from their published
@@ -61,7 +63,9 @@ extension Replica {
   ) async throws -> TrackReport {
     try await typed {
       try await thread.runUntilCancelled { file in
-        try KeptRetry(file).reporting(progress) { try file.trackAll(creatingKey: key) }
+        try KeptRetry(file).reporting(progress) {
+          try BulkTracking(file: file).trackSpace(creatingKey: key)
+        }
       }
     }
   }
@@ -74,7 +78,9 @@ extension Replica {
   /// ```
   @discardableResult
   public func trackAllHere() async throws -> TrackReport {
-    try await typed { try await thread.runUntilCancelled { try $0.trackAllHere() } }
+    try await typed {
+      try await thread.runUntilCancelled { try BulkTracking(file: $0).trackFile() }
+    }
   }
 
   /// Fetches the schema in force for the space; ``SpaceSchema/empty`` if the space declares
@@ -120,6 +126,6 @@ extension Replica {
 extension Replica {
   /// Returns the schema of the space as of the last pull; ``SpaceSchema/empty`` before the first.
   package func pulledSchema() async throws -> SpaceSchema {
-    try await typed { try await thread.run { try $0.schemas.current() } }
+    try await typed { try await thread.run { try $0.tables.schemas.current() } }
   }
 }

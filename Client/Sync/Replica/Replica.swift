@@ -265,7 +265,7 @@ public final class Replica: DatabaseAccess {
 
   /// Stops recording a table. Rows and pending operations stay.
   public func untrack(_ table: Name) async throws {
-    try await typed { try await thread.run { try $0.untrack(table) } }
+    try await typed { try await thread.run { try $0.tracking.untrack(table) } }
   }
 
   /// Sets the server and throws if it does not know the space. Creates the space if the token

@@ -31,28 +31,14 @@ package final class ReplicaFile {
   var filling: ListFilling?
   /// Runs after deferred changes were tried, now and then.
   var whileRetrying: (() -> Void)?
-  /// Prepared plans for the tables that receive changes.
-  let plans = ApplyPlans()
-  /// The state of the schema known to fit the triggers and plans.
-  var checkedSchema: SchemaMark?
-  /// Schemas of tables read before.
-  var knownSchemas: TableSchema.Known = [:]
-  /// The space's schemas.
-  private(set) lazy var schemas = SpaceSchemas(connection, wallClock: wallClock)
+  /// The tables of the file, as the space knows them.
+  let tables: LocalTables
   /// Reports changed tables to live queries.
   let reporter: ChangeReporter
-  /// The tracked table changed by the current ALTER TABLE.
-  var alteredTables: Set<Name> = []
   /// Tables compared as a whole in the round under way: their unrecorded writes are recorded.
   var compared: [UnrecordedTable] = []
-  /// The names of tables and columns in the space, read before.
-  var knownNames: KnownNames?
-  /// The tracked tables during an unrecorded step of a migration.
-  var suspension: Suspension? {
-    didSet { capture.isSuspended = suspension != nil }
-  }
-  /// The folded names of the tables dropped by the current transaction.
-  var dropped = Set<Name>()
+  /// Changes of the file's schema.
+  private(set) lazy var schemaChanges = SchemaChanges(self)
 
   /// Opens the file, and creates Ferry's tables if they are absent.
   ///
@@ -80,6 +66,7 @@ package final class ReplicaFile {
       connection.guardUserStatements()
       reporter = ChangeReporter(connection)
       capture = CaptureContext(limits: limits, wallClock: wallClock, random: random)
+      tables = LocalTables(connection, capture, wallClock: wallClock)
       try connection.execute(ReplicaSchema.connectionSettings)
       connection.fireTriggersByDefault()
       try ReplicaSchema.prepare(connection, path: path) {
@@ -87,7 +74,6 @@ package final class ReplicaFile {
       }
       try capture.install(on: connection)
       spaces.first = self
-      answerCapture()
       try connection.transaction { try spaces.refreshTriggersOfNewSchema() }
       for file in spaces.all { try file.applyDeferredMissions() }
     } catch let error as SQLiteError where error.isBusy {
@@ -116,6 +102,7 @@ package final class ReplicaFile {
     self.random = random
     self.connection = connection
     self.capture = capture
+    tables = LocalTables(connection, capture, wallClock: wallClock)
     reporter = ChangeReporter(connection, isLogging: false)
     spaces = FileSpaces()
     spaces.first = self
@@ -132,10 +119,21 @@ package final class ReplicaFile {
     (spaces, reporter) = (first.spaces, first.reporter)
     self.connection = connection
     self.capture = capture
-    answerCapture()
+    tables = LocalTables(connection, capture, wallClock: first.wallClock)
   }
 
   deinit { if number == 1 { spaces.close() } }
+
+  /// The recording triggers of the tracked tables.
+  var triggers: TableTriggers {
+    TableTriggers(tables: tables) { [spaces] in spaces.all.map(\.tables) }
+  }
+
+  var tracking: TableTracking { TableTracking(file: self) }
+  var directions: TableDirections { TableDirections(file: self) }
+
+  /// The rows of records.
+  var rows: RecordRows { RecordRows(tables: tables) }
 
   // MARK: Own operations
 
@@ -146,7 +144,9 @@ package final class ReplicaFile {
   }
 
   /// The recorded operations, and the packets made of them.
-  var operations: OperationLog { OperationLog(queue: queue, packets: packets, schemas: schemas) }
+  var operations: OperationLog {
+    OperationLog(queue: queue, packets: packets, schemas: tables.schemas)
+  }
 
   /// The packets as the server confirms them.
   var chain: PacketChain { PacketChain(self) }
@@ -162,7 +162,11 @@ package final class ReplicaFile {
   var conflicts: ConflictTable { ConflictTable(connection: connection, limits: limits) }
   var conflictLog: ConflictLog { ConflictLog(file: self) }
   var conflictAnswers: ConflictAnswers { ConflictAnswers(file: self) }
-  var formerRows: FormerRows { FormerRows(connection: connection, limits: limits) }
+  var formerRows: FormerRows { FormerRows(queue: queue) }
+  /// Records returning with a row that refers to them.
+  var formerParents: FormerParents {
+    get throws { FormerParents(rows: rows, former: formerRows, device: try identity().device) }
+  }
 
   var batches: BatchWriter { BatchWriter(file: self) }
   var undoSteps: UndoSteps { UndoSteps(file: self) }
@@ -192,6 +196,14 @@ package final class ReplicaFile {
   /// The first list that is filled in beside its tables.
   package var firstList: FirstListFiller { FirstListFiller(self) }
 
+  /// Tracks tables; see ``TableTracking/track(_:creatingKey:direction:identity:sharedBy:)``.
+  package func track(
+    _ names: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay,
+    identity: KeyIdentity? = nil
+  ) throws {
+    try tracking.track(names, creatingKey: key, direction: direction, identity: identity)
+  }
+
   /// Applies the staged pages and the last one; see ``PulledList/apply(_:)``.
   ///
   /// - Parameter progress: gets the number of changes tried so far, after each page.
@@ -201,16 +213,6 @@ package final class ReplicaFile {
     try PulledList(file: self, last: body, head: head).apply(progress)
   }
 
-  /// Returns the plan to apply changes to a table; `nil` if the file does not have it by this name.
-  func plan(for table: Name) throws -> ApplyPlan? { try plans.plan(for: table, in: self) }
-
-  /// Returns a plan for writes of the user's, which follow no rules of the space.
-  func plainPlan(for table: Name) throws -> ApplyPlan { plainPlan(try schema(of: table)) }
-
-  func plainPlan(_ table: TableSchema) -> ApplyPlan {
-    ApplyPlan(table: table, rules: .standard, connection: connection)
-  }
-
   // MARK: Names
 
   /// The number of the space in this file; 1 for the first one.
@@ -218,6 +220,14 @@ package final class ReplicaFile {
 
   /// The beginning of the paths of the space's files beside the database.
   var place: String { number == 1 ? base : "\(base)-\(number)" }
+
+  /// Returns the space's name for messages.
+  func spaceTitle() throws -> String {
+    try identity().server.map { "space \($0.space)" } ?? "the file's first space"
+  }
+
+  /// Returns this device's identifiers.
+  func ownNames() throws -> OwnNames { try OwnNames.read(identity().device, from: connection) }
 
   /// Returns one of Ferry's names in the space's ledger as a text of SQL.
   func ownLiteral(_ name: String) -> String { quoted(literal: connection.namespace.name(name)) }
@@ -238,64 +248,8 @@ package final class ReplicaFile {
     return try write { [capture] in try body($0) { capture.age = $0 } }
   }
 
-  /// Returns the present schema of a table of the space, as far as Ferry needs it.
-  func schema(of table: Name) throws -> TableSchema {
-    try TableSchema.read(table, from: connection, spaceNames(), &knownSchemas)
-  }
-
-  /// Returns the value of a record's row in a column; `nil` if there is no row.
-  func value(of column: Name, in key: RecordKey) throws -> Value? {
-    let table = try schema(of: key.table)
-    return try connection.first(
-      "SELECT \(table.column(column).read("t")) FROM \(quoted(table.local)) AS t "
-        + "WHERE \(table.has(record: "?1", in: "t"))", key.record
-    ) { $0.value(0) }
-  }
-
-  /// Returns columns of a row, all of them by default, with the values of the space; `nil` without a row.
-  func row(_ key: RecordKey, _ table: TableSchema, _ names: [Name]? = nil) throws -> [Column]? {
-    let names = names ?? table.columns.map(\.name)
-    let reads = ["1"] + names.map { table.column($0).read("t") }
-    return try connection.first(
-      "SELECT \(reads.joined(separator: ", ")) FROM \(quoted(table.local)) AS t "
-        + "WHERE \(table.has(record: "?1", in: "t"))", key.record
-    ) { row in
-      names.enumerated().map { Column($1, row.value(Int32($0) + 1)) }
-    }
-  }
-
-  /// Returns the space's rules for a table.
-  func rules(for table: TableSchema) throws -> TableRules {
-    try schemas.current().rules(for: table.name)
-  }
-
-  /// Returns the columns of a table that are counters.
-  func counters(of table: TableSchema) throws -> [Name] {
-    let rules = try rules(for: table)
-    return table.columns.map(\.name).filter { rules.policy(of: $0) == .counter }
-  }
-
   /// Returns a number that changes when another connection has changed the file.
   package func dataVersion() throws -> Int64 { try connection.dataVersion() }
-}
-
-/// Changes of the schema by the user's statements.
-extension ReplicaFile {
-  /// Removes Ferry's triggers before a table is altered: SQLite would not drop a column named in
-  /// them. ``schemaChanged()`` restores them.
-  func tableWillAlter(_ local: Name) throws {
-    // What another program has changed before is no change of this transaction.
-    try refreshTriggersOfNewSchema()
-    guard let name = try trackedTable(local: local) else { return }
-    if (try? schema(of: name)) != nil { alteredTables = [name] }
-    try dropTriggers(of: name)
-  }
-
-  func schemaChanged() throws {
-    defer { alteredTables = [] }
-    try checkNames()
-    if suspension == nil { try refreshTriggers() } else { try recordColumnsOfStep() }
-  }
 }
 
 /// Returns a new device identifier.

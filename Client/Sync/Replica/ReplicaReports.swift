@@ -10,7 +10,7 @@ struct ReplicaReports {
     let state = try file.syncState()
     return ReplicaStatus(
       device: device, deviceName: try file.deviceNames.own().name?.text, server: server,
-      tables: try file.tracked.names(), pending: try file.queue.count(),
+      tables: try file.tables.tracked.names(), pending: try file.queue.count(),
       toApply: try file.stagedPages.changeCount() + file.kept.count(),
       conflicts: try file.conflicts.count(),
       questions: try file.conflicts.openCount(),

@@ -17,6 +17,29 @@ struct DeclaredTableReader {
     (self.table, self.names, self.connection) = (table, names, connection)
   }
 
+  /// Returns the definitions of tracked tables, and the parts missing from them.
+  ///
+  /// - Parameter chosen: names in this file; `nil` for all tracked tables.
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` for a table that is not tracked.
+  static func read(
+    _ chosen: [Name]?, of tables: LocalTables
+  ) throws -> [Name: (DeclaredTable, omitted: [String])] {
+    try tables.connection.transaction(.deferred) {
+      let names = try tables.spaceNames()
+      var declared: [Name: (DeclaredTable, omitted: [String])] = [:]
+      for local in try chosen ?? tables.tracked.locals() {
+        guard let name = try tables.trackedTable(local: local) else {
+          throw ReplicaError.cannotTrack(
+            table: local, "it is not tracked; `\(local.command("ferry track"))` first")
+        }
+        var reader = DeclaredTableReader(try tables.schema(of: name), names, on: tables.connection)
+        let table = try reader.read()
+        declared[name] = (table, reader.omitted)
+      }
+      return declared
+    }
+  }
+
   /// Returns the definition.
   mutating func read() throws -> DeclaredTable {
     let sql = TableSQL(

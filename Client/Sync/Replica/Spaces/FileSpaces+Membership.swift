@@ -52,7 +52,7 @@ extension FileSpaces {
     identity: KeyIdentity? = nil
   ) throws {
     for file in all {
-      try file.track(tables, direction: direction, identity: identity, sharedBy: column)
+      try file.tracking.track(tables, direction: direction, identity: identity, sharedBy: column)
     }
   }
 
@@ -60,13 +60,14 @@ extension FileSpaces {
   func shareTables(with number: Int) throws {
     guard let first else { return }
     let joined = try file(number)
-    for name in try first.tracked.names() {
-      let table = try first.schema(of: name)
-      guard let share = table.share, try joined.trackedTable(local: table.local) == nil else {
+    for name in try first.tables.tracked.names() {
+      let table = try first.tables.schema(of: name)
+      guard let share = table.share, try joined.tables.trackedTable(local: table.local) == nil
+      else {
         continue
       }
-      try joined.track(
-        [table.local], direction: first.tracked.direction(of: name) ?? .twoWay,
+      try joined.tracking.track(
+        [table.local], direction: first.tables.tracked.direction(of: name) ?? .twoWay,
         identity: table.identity, sharedBy: share.column)
     }
   }
@@ -116,7 +117,9 @@ extension FileSpaces {
     for other in all where other !== file {
       for child in try other.wholeTables() {
         guard
-          let parent = try other.parents(of: child).first(where: { parents.contains($0.folded) })
+          let parent = try other.tables.foreignKeys.parentNames(of: child).first(where: {
+            parents.contains($0.folded)
+          })
         else { continue }
         throw ReplicaError.cannotTrack(
           table: child,
@@ -130,9 +133,9 @@ extension FileSpaces {
 extension ReplicaFile {
   /// Returns the tables with all rows in this space, by their names in this file.
   fileprivate func wholeTables() throws -> [Name] {
-    let shares = try spaceNames().shares
-    return try tracked.names().filter { shares[$0] == nil }.map {
-      try spaceNames().local(of: $0, on: connection)
+    let shares = try tables.spaceNames().shares
+    return try tables.tracked.names().filter { shares[$0] == nil }.map {
+      try tables.spaceNames().local(of: $0, on: connection)
     }
   }
 
@@ -146,16 +149,16 @@ extension ReplicaFile {
 
   /// Deletes the rows of all tracked tables unrecorded, and stops recording them.
   fileprivate func removeRows() throws {
-    let tables = try tracked.names()
-    for table in tables { try dropTriggers(of: table) }
+    let tracked = try tables.tracked.names()
+    for table in tracked { try triggers.drop(of: table) }
     // Triggers of the user repeat nothing for other spaces: their devices keep all rows.
     capture.mode = .applying
     capture.beginApplying(RecordKey(table: "", record: ""), .values)
     defer { capture.mode = .recording }
     // Rows may refer to each other.
     try connection.deferForeignKeys()
-    for table in tables {
-      let names = try spaceNames()
+    for table in tracked {
+      let names = try tables.spaceNames()
       let local = try names.local(of: table, on: connection)
       guard try connection.hasTable(local) else { continue }
       let rows = names.shares[table].map { " WHERE \($0.isOwn())" } ?? ""

@@ -48,11 +48,11 @@ extension FileSpaces {
     if let column {
       from = try columns(of: local).first { $0.name.folded == column.folded }?.name
       if from == nil { return nil }
-    } else if first.dropped.contains(new.folded) {
+    } else if first.schemaChanges.dropped.contains(new.folded) {
       return nil
     }
     var tracked: [Int: Name] = [:]
-    for file in all { tracked[file.number] = try file.trackedTable(local: local) }
+    for file in all { tracked[file.number] = try file.tables.trackedTable(local: local) }
     return Renaming(table: local, column: from, to: new, tracked: tracked)
   }
 
@@ -65,10 +65,10 @@ extension FileSpaces {
   /// Stores the names of a statement that has renamed something, and removes those of dropped
   /// tables.
   func storeNames() throws {
-    for file in all { file.forgetNames() }
+    for file in all { file.tables.forgetNames() }
     if let renaming, try hasHappened(renaming) {
       try store(renaming)
-      for file in all { try file.applyName(renaming) }
+      for file in all { try file.schemaChanges.apply(renaming) }
     }
     try removeNamesOfAbsent()
   }
@@ -120,9 +120,9 @@ extension FileSpaces {
       WHERE tbl NOT IN (SELECT name FROM sqlite_schema WHERE type = 'table')
       """
     ) { $0.name(0) }
-    for table in absent where !first.dropped.contains(table.folded) {
+    for table in absent where !first.schemaChanges.dropped.contains(table.folded) {
       try first.connection.run("DELETE FROM ferry_names WHERE tbl = ?", table)
-      for file in all { file.forgetNames() }
+      for file in all { file.tables.forgetNames() }
     }
   }
 }

@@ -115,14 +115,14 @@ final class FileSpaces {
   /// Returns the spaces that track a table of this file: several, if the rows belong to several;
   /// the first one for an untracked table.
   func files(of table: Name) throws -> [ReplicaFile] {
-    let tracking = try all.filter { try $0.trackedTable(local: table) != nil }
+    let tracking = try all.filter { try $0.tables.trackedTable(local: table) != nil }
     return tracking.isEmpty ? Array(all.prefix(1)) : tracking
   }
 
   /// Returns the names and numbers of the joined spaces, also of those joined by another process.
   func current() throws -> [(number: Int, space: String)] {
     guard let first else { throw ReplicaError.closed }
-    if try first.schemaMark() != first.checkedSchema || known != first.checkedSchema {
+    if try !first.schemaChanges.isChecked() || known != first.schemaChanges.checked {
       try first.connection.transaction { try refreshTriggersOfNewSchema() }
     }
     return try list()
@@ -143,8 +143,8 @@ final class FileSpaces {
     for other in all where other !== file {
       do {
         try other.connection.transaction {
-          let waiting = try other.tracked.names().filter { table in
-            guard try other.schema(of: table).share != nil else { return false }
+          let waiting = try other.tables.tracked.names().filter { table in
+            guard try other.tables.schema(of: table).share != nil else { return false }
             return try other.connection.exists(
               "SELECT 1 FROM ferry_kept WHERE tbl = ? AND reason IS NOT NULL LIMIT 1", table)
           }
@@ -160,35 +160,35 @@ final class FileSpaces {
 
   /// Begins a user's transaction: the triggers of all spaces fit the schema then.
   func beginChanges() throws {
-    for file in all { file.dropped = [] }
+    for file in all { file.schemaChanges.begin() }
     try refreshTriggersOfNewSchema()
   }
 
   /// Updates the triggers of all spaces if the schema has changed since their last check.
   func refreshTriggersOfNewSchema() throws {
-    try first?.refreshTriggersOfNewSchema()
-    if known == nil || first?.checkedSchema != known {
+    try first?.schemaChanges.refreshIfNew()
+    if known == nil || first?.schemaChanges.checked != known {
       try read()
       try removeNamesOfAbsent()
-      known = first?.checkedSchema
+      known = first?.schemaChanges.checked
     }
-    for file in joined { try file.refreshTriggersOfNewSchema() }
+    for file in joined { try file.schemaChanges.refreshIfNew() }
   }
 }
 
 /// Changes of the schema by the user's statements concern all spaces.
 extension FileSpaces: DatabaseOwner {
   func tableWillDrop(_ table: Name) throws {
-    for file in all { try file.tableWillDrop(table) }
+    for file in all { try file.schemaChanges.tableWillDrop(table) }
   }
 
   func tableWillAlter(_ table: Name) throws {
-    for file in all { try file.tableWillAlter(table) }
+    for file in all { try file.schemaChanges.tableWillAlter(table) }
   }
 
   func schemaChanged() throws {
     try storeNames()
-    for file in all { try file.schemaChanged() }
+    for file in all { try file.schemaChanges.applied() }
     try checkForeignKeys()
   }
 }

@@ -51,18 +51,24 @@ final class WishedNumbersSource {
   }
 }
 
-extension ReplicaFile {
+extension WishedNumbersSource {
   /// Returns the integers that deferred records contain, and those of a pull list. Most lists need none, and
   /// their pages are decoded once.
   ///
   /// - Parameters:
+  ///   - pages: the other pages of the list.
   ///   - body: the last page of the list; `nil` if its pages are not applied.
   ///   - left: changes that are applied instead of the pages.
-  func wishedNumbers(last body: [UInt8]? = nil, _ left: [Change] = []) -> WishedNumbersSource {
-    WishedNumbersSource { [unowned self] in try readWishedNumbers(last: body, left) }
+  static func list(
+    _ pages: StagedPages, last body: [UInt8]? = nil, _ left: [Change] = []
+  ) -> WishedNumbersSource {
+    WishedNumbersSource { try read(pages, last: body, left) }
   }
 
-  private func readWishedNumbers(last body: [UInt8]?, _ left: [Change]) throws -> WishedNumbers {
+  private static func read(
+    _ pages: StagedPages, last body: [UInt8]?, _ left: [Change]
+  ) throws -> WishedNumbers {
+    let connection = pages.connection
     let tables = try connection.rows(
       "SELECT name FROM ferry_tables WHERE identity = ?", KeyIdentity.mapped.rawValue
     ) { $0.name(0) }
@@ -77,8 +83,8 @@ extension ReplicaFile {
     }
     guard let body, !wished.isEmpty else { return wished }
     // The caller may be within a loop over the pages, which has the statement of `forEach`.
-    var pages = StagedPageCursor(stagedPages, last: body)
-    while let page = try pages.next() {
+    var cursor = StagedPageCursor(pages, last: body)
+    while let page = try cursor.next() {
       _ = try page.open()
       while let batch = try page.next() {
         for case .success(let change) in batch where change.state.isAlive {

@@ -8,16 +8,12 @@ import FerryStoredValues
 /// let condition = rules.holding("lists", alias: "p")  // EXISTS (SELECT 1 FROM "tasks" AS …)
 /// ```
 struct ParentRules {
-  private let links: [ParentLink]
+  /// The foreign keys of all tracked tables.
+  let links: [ForeignKey]
   /// The foreign keys of all other tables. They keep no row, but SQLite acts on them.
-  private let others: [ParentLink]
-  /// The foreign keys of all tables.
-  var all: [ParentLink] { links + others }
+  private let others: [ForeignKey]
 
-  /// - Parameters:
-  ///   - links: the foreign keys of all tracked tables.
-  ///   - others: the foreign keys of all other tables.
-  init(_ links: [ParentLink], others: [ParentLink] = []) {
+  init(_ links: [ForeignKey], others: [ForeignKey] = []) {
     (self.links, self.others) = (links, others)
   }
 
@@ -45,9 +41,8 @@ struct ParentRules {
 
   /// Returns the condition for rows with a reference to each other. A reference of a row to itself
   /// does not count.
-  private static func match(_ link: ParentLink, _ parent: String, _ child: String) -> String {
-    // The parent's column is first: the collation of this column decides.
-    var parts = zip(link.from, link.to).map { "\(parent).\(quoted($1)) = \(child).\(quoted($0))" }
+  private static func match(_ link: ForeignKey, _ parent: String, _ child: String) -> String {
+    var parts = [link.match(parent: parent, child: child)]
     if link.child.local.folded == link.parent.folded, !link.child.keys.isEmpty {
       let isSame = link.child.keyList.map { "\(child).\($0) = \(parent).\($0)" }
       // SQLite permits NULL in a text key.
@@ -73,8 +68,28 @@ struct ParentRules {
   }
 
   /// Returns the foreign keys of a tracked table.
-  func parents(of table: Name) -> [ParentLink] {
+  func parents(of table: Name) -> [ForeignKey] {
     links.filter { $0.child.local.folded == table.folded }
+  }
+
+  /// Returns the references of a tracked table's records, by the table's name in the space.
+  func references(of table: Name) -> [ForeignKey] {
+    links.filter { $0.child.name == table && $0.reference != nil }
+  }
+
+  /// Returns the foreign keys whose rows follow changed values of a table.
+  func followers(of table: TableSchema) -> [ForeignKey] {
+    links.filter { $0.followsValues(of: table) }
+  }
+
+  /// Returns true if SQLite deletes or changes rows of a tracked table along with a parent.
+  func goesWithParents(_ table: Name) -> Bool {
+    parents(of: table).contains { $0.onDelete.changesRows }
+  }
+
+  /// Returns the foreign keys by which rows keep SQLite from deleting rows of a table.
+  func restricting(_ table: Name) -> [ForeignKey] {
+    children(of: table, among: links + others).filter { !$0.onDelete.changesRows }
   }
 
   /// Returns the condition under which a row stays because rows refer to it, or to rows that would
@@ -112,10 +127,10 @@ struct ParentRules {
     return conditions.isEmpty ? nil : conditions.joined(separator: " OR ")
   }
 
-  /// Returns the condition that keeps a row because rows refer to it, or to rows deleted with it;
-  /// `nil` if none can.
+  /// Returns the statements to delete dependent rows that SQLite would keep, the last ones of a
+  /// chain first.
   ///
-  /// - Parameter alias: the row's name in the statement.
+  /// - Parameter condition: the condition of the parent row, with unqualified column names.
   func removals(of table: Name, where condition: String) -> [String] {
     removals(of: table, condition, path: [table])
   }
@@ -124,22 +139,16 @@ struct ParentRules {
     children(of: table, among: links).flatMap { link -> [String] in
       guard effect(of: link, path) == .takes else { return [] }
       let (parent, child) = (quoted(table), quoted(link.child.local))
-      let match = zip(link.from, link.to).map {
-        "\(parent).\(quoted($1)) = \(child).\(quoted($0))"
-      }
       let rows =
-        "EXISTS (SELECT 1 FROM \(parent) WHERE \(match.joined(separator: " AND ")) "
+        "EXISTS (SELECT 1 FROM \(parent) WHERE \(link.match(parent: parent, child: child)) "
         + "AND \(condition))"
       return removals(of: link.child.local, rows, path: path + [link.child.local])
-        + (link.action == .cascade ? [] : ["DELETE FROM \(child) WHERE \(rows)"])
+        + (link.onDelete == .cascade ? [] : ["DELETE FROM \(child) WHERE \(rows)"])
     }
   }
 
   private enum Effect {
-    /// Returns the statements to delete dependent rows that SQLite would keep, the last ones of a
-    /// chain first.
-    ///
-    /// - Parameter condition: the condition of the parent row, with unqualified column names.
+    /// The parent stays, or returns.
     case keeps
     /// The child goes with its parent.
     case takes
@@ -147,15 +156,15 @@ struct ParentRules {
     case leaves
   }
 
-  private func effect(of link: ParentLink, _ path: [Name]) -> Effect {
+  private func effect(of link: ForeignKey, _ path: [Name]) -> Effect {
     if link.keepsParent { return .keeps }
     guard link.rule == .childGoes else { return .leaves }
     guard path.contains(where: { $0.folded == link.child.local.folded }) else { return .takes }
     // Only SQLite follows a chain of any length.
-    return link.action == .cascade ? .leaves : .keeps
+    return link.onDelete == .cascade ? .leaves : .keeps
   }
 
-  private func children(of table: Name, among links: [ParentLink]) -> [ParentLink] {
+  private func children(of table: Name, among links: [ForeignKey]) -> [ForeignKey] {
     links.filter { $0.parent.folded == table.folded }
   }
 }

@@ -2,7 +2,9 @@ import FerryProtocol
 import FerrySQLite
 
 /// The checks before another library's connection records a change.
-extension ReplicaFile {
+struct HostChecks {
+  let connection: SQLiteConnection
+
   /// Returns true if the main database of a connection is a replica. Reads the schema and changes
   /// nothing.
   static func isReplica(_ connection: SQLiteConnection, database: Name = "main") throws -> Bool {
@@ -19,7 +21,7 @@ extension ReplicaFile {
     }
     guard found == ReplicaSchema.version else {
       throw ReplicaError.cannotOpen(
-        path: path,
+        path: connection.mainPath,
         "another version of Ferry wrote this replica (format \(found ?? 0), this version supports "
           + "\(ReplicaSchema.version)); update Ferry")
     }
@@ -47,31 +49,5 @@ extension ReplicaFile {
         ? "ferry: the temporary trigger \(found.name) may write to a tracked table before the change "
           + "that fires it is recorded; drop it, or make it an ordinary trigger"
         : "ferry: the temporary \(found.type) \(found.name) hides one of Ferry's; drop it")
-  }
-
-  /// Returns true if the triggers record all tracked tables in the present schema, so a write may
-  /// be recorded. Stores a positive result, if the transaction `isWriting`.
-  func triggersFitSchema(isWriting: Bool) throws -> Bool {
-    let version = try connection.first("PRAGMA main.schema_version") { $0.int64(0) } ?? 0
-    let mark = SchemaMark(version: version, rollbacks: 0).text
-    let checked = try connection.first("SELECT mark FROM main.ferry_checked") { $0.text(0) }
-    if checked == mark { return true }
-    // A rolled back savepoint may have used the same version.
-    forgetNames()
-    guard try haveTriggersThatFit() else { return false }
-    if isWriting {
-      try connection.run("INSERT OR REPLACE INTO main.ferry_checked VALUES (1, ?)", mark)
-    }
-    return true
-  }
-
-  private func haveTriggersThatFit() throws -> Bool {
-    let names = try tracked.names()
-    let isGuarded = try !names.isEmpty && needsGuards()
-    return try names.allSatisfy { name in
-      guard let table = try? schema(of: name), table.name == name else { return false }
-      return try signature(of: name) == table.signature(rules(for: table))
-        && hasCaptureTriggersAsCreated(table) && hasTriggers(table, isGuarded: isGuarded)
-    }
   }
 }

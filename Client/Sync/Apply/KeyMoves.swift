@@ -2,65 +2,12 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// A foreign key of a tracked table to other columns than the parent's key, with an action on their
-/// update. Rows of the child follow a changed value (ON UPDATE CASCADE) or release it (ON UPDATE
-/// SET NULL, ON UPDATE SET DEFAULT).
-struct KeyFollower: Equatable {
-  /// The effect on the child's columns.
-  enum Action: String {
-    case cascade = "CASCADE"
-    case setNull = "SET NULL"
-    case setDefault = "SET DEFAULT"
-  }
-
-  let child: Name
-  /// The child's columns, and the parent's in the same order. As for the child, the names are those
-  /// in this file.
-  var from: [Name]
-  var to: [Name]
-  let action: Action
-}
-
 /// A value before and after a change, for rows of a child to follow.
 struct KeyMove {
   let parent: TableSchema
-  let follower: KeyFollower
+  let follower: ForeignKey
   let old: [Value]
   let new: [Value]
-}
-
-extension KeyFollower {
-  /// Reads the foreign keys of tracked tables that follow values of `parent`.
-  static func read(
-    of parent: TableSchema, from connection: SQLiteConnection
-  ) throws -> [KeyFollower] {
-    var followers: [(id: Int64, follower: KeyFollower)] = []
-    try connection.prepare(
-      """
-      SELECT t.local, link.id, link."from", link."to", link.on_update
-      FROM ferry_tables AS t, pragma_foreign_key_list(t.local) AS link
-      WHERE link."table" = ? COLLATE NOCASE AND link."to" IS NOT NULL
-        AND link.on_update IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
-      ORDER BY t.local, link.id, link.seq
-      """
-    ).forEach(parent.local) { row in
-      let (child, id) = (row.name(0), row.int64(1))
-      if let last = followers.indices.last, followers[last].id == id,
-        followers[last].follower.child == child
-      {
-        followers[last].follower.from.append(row.name(2))
-        followers[last].follower.to.append(row.name(3))
-      } else if let action = KeyFollower.Action(rawValue: row.text(4)) {
-        let follower = KeyFollower(
-          child: child, from: [row.name(2)], to: [row.name(3)], action: action)
-        followers.append((id, follower))
-      }
-    }
-    // A record's key never changes: an update of it is a delete and an insert.
-    return followers.map(\.follower).filter { follower in
-      !follower.to.contains { to in parent.keys.contains { $0.local.folded == to.folded } }
-    }
-  }
 }
 
 extension TableSchema {
@@ -79,8 +26,6 @@ extension TableSchema {
 struct KeyMoves {
   let connection: SQLiteConnection
   let capture: CaptureContext
-  /// Returns the schema of a table of this file.
-  let schema: (_ local: Name) throws -> TableSchema
 
   /// Moves rows from values changed by a pull, if no row has these values any more, to the new
   /// ones. The author of the change has sent the rows known there. Changes of other rows are
@@ -99,7 +44,7 @@ struct KeyMoves {
       let sets = from.enumerated().map { "\($1) = ?\($0 + 1)" }
       let conditions = from.enumerated().map { "\($1) = ?\($0 + count + 1)" }
       let update = try connection.foreignKeyStatement(
-        "UPDATE \(quoted(move.follower.child)) SET \(sets.joined(separator: ", ")) "
+        "UPDATE \(quoted(move.follower.child.local)) SET \(sets.joined(separator: ", ")) "
           + "WHERE \(conditions.joined(separator: " AND "))")
       do {
         try update.run(SQLiteList(new), SQLiteList(move.old))
@@ -113,11 +58,11 @@ struct KeyMoves {
   /// Returns the new values of the child's columns; `nil` if the child's defaults refer to no
   /// record here. Then the rows stay unchanged, as if their update had failed.
   private func newValues(of move: KeyMove) throws -> [Value]? {
-    switch move.follower.action {
-    case .cascade: return move.new
+    switch move.follower.onUpdate {
+    case .cascade, .restrict, .none: return move.new
     case .setNull: return move.old.map { _ in .null }
     case .setDefault:
-      let child = try schema(move.follower.child)
+      let child = move.follower.child
       let defaults = try move.follower.from.map { name -> Value in
         let column = child.columns.first { $0.local.folded == name.folded }
         guard let sql = column?.defaultSQL else { return .null }

@@ -2,20 +2,21 @@ import FerryProtocol
 import FerrySQLite
 
 /// Upload-only tables: their changes go to the server and are not pulled (SPEC.md §17).
-extension ReplicaFile {
-  var tracked: TrackedTables { TrackedTables(connection: connection) }
+struct TableDirections {
+  let file: ReplicaFile
+  private var tracked: TrackedTables { file.tables.tracked }
 
   /// Sets the direction of a tracked table's changes. It belongs to the table: one with rows of
   /// several spaces has the same direction in all of them.
-  func turn(_ table: TableSchema, _ direction: TrackDirection) throws {
-    guard table.share != nil else { return try turn(table.name, direction) }
-    for file in spaces.all {
-      guard let name = try file.trackedTable(local: table.local) else { continue }
-      try file.turn(name, direction)
+  func set(_ direction: TrackDirection, of table: TableSchema) throws {
+    guard table.share != nil else { return try set(direction, of: table.name) }
+    for file in file.spaces.all {
+      guard let name = try file.tables.trackedTable(local: table.local) else { continue }
+      try file.directions.set(direction, of: name)
     }
   }
 
-  private func turn(_ table: Name, _ direction: TrackDirection) throws {
+  private func set(_ direction: TrackDirection, of table: Name) throws {
     guard let before = try tracked.direction(of: table), before != direction else { return }
     if case .uploadOnly(automatic: _, fill: true) = direction {
       return try tracked.fill(table, then: direction)
@@ -23,10 +24,10 @@ extension ReplicaFile {
     // The next pull begins at the start, and then a returning table is two-way.
     try tracked.set(direction, of: table)
     switch direction {
-    case .twoWay: try uploads.release(of: table)
+    case .twoWay: try file.uploads.release(of: table)
     case .uploadOnly(automatic: let isAutomatic, fill: _):
       try forgetPulled(of: table)
-      if isAutomatic { try uploads.release(of: table) }
+      if isAutomatic { try file.uploads.release(of: table) }
     }
   }
 
@@ -35,22 +36,22 @@ extension ReplicaFile {
     for (table, direction) in try tracked.fills() {
       try tracked.set(direction, of: table)
       try forgetPulled(of: table)
-      try log("filled", "table \(table): it only sends its changes from now on")
+      try file.log("filled", "table \(table): it only sends its changes from now on")
     }
   }
 
   private func forgetPulled(of table: Name) throws {
-    try kept.forget(table: table)
-    try refreshes.remove(table: table)
+    try file.kept.forget(table: table)
+    try file.refreshes.remove(table: table)
   }
 
   /// Makes the current pull start from scratch if an upload-only table is two-way again: only a
   /// list from the start has the omitted records. No other sync may run.
   func beginReturns() throws {
     guard try tracked.hasReturning() else { return }
-    try connection.transaction {
+    try file.connection.transaction {
       try tracked.endReturns()
-      if try syncState().epoch != nil { try goBack(to: 0) }
+      if try file.syncState().epoch != nil { try file.goBack(to: 0) }
     }
   }
 }

@@ -1,67 +1,6 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Tables and columns with other names on this device than in the space (SPEC.md §26).
-extension ReplicaFile {
-  /// The names in the space, and the state of the file when they were read.
-  struct KnownNames {
-    let names: SpaceNames
-    let schema: SchemaMark
-    /// The version of the space's schema.
-    let spaceSchema: Int64
-  }
-
-  /// Returns the names in the space. They change with the schema of the file or of the space; whatever
-  /// else changes them calls ``forgetNames()``.
-  func spaceNames() throws -> SpaceNames {
-    let mark = try schemaMark()
-    let schema = try schemas.current()
-    if let known = knownNames, known.schema == mark, known.spaceSchema == schema.version {
-      return known.names
-    }
-    var names = try SpaceNames.local(on: connection)
-    if schema.hasAliases { names.schema = schema }
-    knownNames = KnownNames(names: names, schema: mark, spaceSchema: schema.version)
-    return names
-  }
-
-  /// Reads the names again when they are needed next.
-  func forgetNames() { knownNames = nil }
-
-  /// Returns a table by the name in this file, or in the space.
-  func schema(local table: Name) throws -> TableSchema {
-    guard try connection.hasTable(table) else { return try schema(of: table) }
-    return try TableSchema.read(local: table, from: connection, spaceNames(), &knownSchemas)
-  }
-
-  /// Fails a statement if two columns of a tracked table would be one of the space after it.
-  func checkNames() throws {
-    if try spaceNames().isEmpty { return }
-    for name in try tracked.names() {
-      let local = try spaceNames().local(of: name, on: connection)
-      var known: TableSchema.Known = [:]
-      guard (try? TableSchema.read(unnamed: local, from: connection, &known)) != nil else {
-        continue
-      }
-      _ = try schema(of: name)
-    }
-  }
-
-  /// Enters the new name of a table, or of a column, among the tracked tables.
-  func applyName(_ renaming: Renaming) throws {
-    defer { forgetNames() }
-    guard let name = renaming.tracked[number] else { return }
-    if let column = renaming.column {
-      try connection.run(
-        "UPDATE ferry_tables SET space_column = ? WHERE name = ? AND space_column = ?",
-        renaming.to, name, column)
-    } else {
-      try connection.run("UPDATE ferry_tables SET local = ? WHERE name = ?", renaming.to, name)
-      suspension?.places[name]?.locals.insert(renaming.to.folded)
-    }
-  }
-}
-
 extension SQLiteConnection {
   /// Returns true if there is such a table or view; SQL ignores case.
   func hasTable(_ name: Name) throws -> Bool { try spelling(ofTable: name) != nil }
@@ -122,7 +61,7 @@ extension SpaceNames {
   }
 
   /// Returns the names without those declared by the space's schema.
-  fileprivate static func local(on connection: SQLiteConnection) throws -> SpaceNames {
+  static func local(on connection: SQLiteConnection) throws -> SpaceNames {
     var names = SpaceNames()
     try connection.forEach(
       "SELECT name, local, identity, space_column, space FROM ferry_tables, ferry_replica"

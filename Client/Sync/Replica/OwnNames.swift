@@ -22,20 +22,21 @@ struct OwnNames: Sendable, Equatable {
   }
 }
 
-extension ReplicaFile {
-  func ownNames() throws -> OwnNames {
+extension OwnNames {
+  /// Reads the former identifiers of a device from a ledger.
+  static func read(_ device: DeviceID, from connection: SQLiteConnection) throws -> OwnNames {
     let former = try connection.rows(
       "SELECT device, until FROM ferry_former_names ORDER BY seq"
     ) { row in
-      OwnNames.Former(
+      Former(
         device: DeviceID(row.uniqueID(0) ?? UniqueID(high: 0, low: 0)),
         until: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(1))))
     }
-    return OwnNames(device: try identity().device, former: former)
+    return OwnNames(device: device, former: former)
   }
 
   /// Stores the present identifier as a former one, before the replica uses another.
-  func storeName() throws {
+  static func storePresent(on connection: SQLiteConnection) throws {
     let newest =
       try connection.first("SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1") {
         $0.uniqueID(0)?.timestamp
