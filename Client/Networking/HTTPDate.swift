@@ -48,16 +48,7 @@ package enum HTTPDate {
     guard let month = months.firstIndex(of: String(month)), let day = number(day, digits: 2),
       1...31 ~= day, clock.count == 3, clock[0] < 24, clock[1] < 60, clock[2] <= 60
     else { return nil }
-    let days = daysSince1970(year: year, month: Int64(month) + 1, day: day)
+    let days = CivilDate(year: year, month: Int64(month) + 1, day: day).days
     return ((days * 24 + clock[0]) * 60 + clock[1]) * 60 + clock[2]
-  }
-
-  /// Counts days in the proleptic Gregorian calendar, with years from March, so the leap day is
-  /// last.
-  private static func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
-    let marchYear = month > 2 ? year : year - 1
-    let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-    return marchYear * 365 + marchYear / 4 - marchYear / 100 + marchYear / 400 + dayOfYear
-      - 719_468
   }
 }

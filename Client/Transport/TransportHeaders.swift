@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// Header fields in the order of travel; names compare without case (RFC 9110 §5.1).
 public struct TransportHeaders: Sendable, Equatable, ExpressibleByDictionaryLiteral {
   /// One field line.
@@ -61,18 +63,10 @@ public struct TransportHeaders: Sendable, Equatable, ExpressibleByDictionaryLite
   /// characters of it; `nil` if all can be sent.
   package var unsendableName: String? {
     let field = fields.first { field in
-      field.name.isEmpty || !field.name.utf8.allSatisfy(Self.isNameByte)
+      field.name.isEmpty || !field.name.utf8.allSatisfy(\.isTokenByte)
         || field.value.utf8.contains { $0 == 0 || $0 == 10 || $0 == 13 }
     }
     return field.map { String($0.name.prefix(40)) }
-  }
-
-  /// Returns true if a byte may be in a token (RFC 9110 §5.6.2).
-  private static func isNameByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-    }
   }
 
   /// Continues the last field's value: a folded line (RFC 9112 §5.2).

@@ -133,3 +133,14 @@ extension String {
     return String(decoding: result + rest, as: UTF8.self)
   }
 }
+
+extension UInt8 {
+  /// True if a token of HTTP, such as a field's name, may contain the byte (RFC 9110 §5.6.2).
+  package var isTokenByte: Bool {
+    switch self {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
+    default: false
+    }
+  }
+}

@@ -94,9 +94,6 @@ package struct TraceTarget: Sendable, Equatable {
 
   /// Returns `true` if these are a field of HTTP (RFC 9110 §5.1, §5.5).
   private static func isField(_ name: String, _ value: String) -> Bool {
-    name.utf8.allSatisfy { byte in
-      (0x61...0x7A).contains(byte | 0x20) || (0x30...0x39).contains(byte)
-        || "!#$%&'*+-.^_`|~".utf8.contains(byte)
-    } && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+    name.utf8.allSatisfy(\.isTokenByte) && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
   }
 }

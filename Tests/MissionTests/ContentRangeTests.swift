@@ -1,7 +1,6 @@
+import FerryProtocol
 import FerryTestSupport
 import Testing
-
-@testable import FerryMissions
 
 @Suite("A part's place", .hangLimit)
 struct ContentRangeTests {

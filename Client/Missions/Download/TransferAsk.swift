@@ -1,5 +1,6 @@
 import FerryNetworking
 import FerryPlatform
+import FerryProtocol
 
 /// The content of one request, and the known facts about its file.
 struct TransferAsk: Equatable, Sendable {

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import Foundation
 
@@ -7,13 +8,13 @@ enum DateText {
   private static let dayMilliseconds: Int64 = 86_400_000
 
   /// Returns the text; `nil` for a date outside of the years 0 to 9999.
-  static func text(_ date: Date) -> String? {
-    let milliseconds = (date.timeIntervalSince1970 * 1_000).rounded()
+  static func text(_ time: Date) -> String? {
+    let milliseconds = (time.timeIntervalSince1970 * 1_000).rounded()
     guard abs(milliseconds) < 1e15 else { return nil }
     let total = Int64(milliseconds)
     let days = (total >= 0 ? total : total - dayMilliseconds + 1) / dayMilliseconds
-    let (year, month, day) = civil(days)
-    guard (0...9999).contains(year) else { return nil }
+    let date = CivilDate(days: days)
+    guard (0...9999).contains(date.year) else { return nil }
     let rest = total - days * dayMilliseconds
     var bytes = [UInt8](repeating: UInt8(ascii: "Z"), count: 24)
     func put(_ number: Int64, _ place: Int, _ width: Int, then mark: Unicode.Scalar) {
@@ -24,9 +25,9 @@ enum DateText {
       }
       bytes[place + width] = UInt8(ascii: mark)
     }
-    put(year, 0, 4, then: "-")
-    put(month, 5, 2, then: "-")
-    put(day, 8, 2, then: "T")
+    put(date.year, 0, 4, then: "-")
+    put(date.month, 5, 2, then: "-")
+    put(date.day, 8, 2, then: "T")
     put(rest / 3_600_000, 11, 2, then: ":")
     put(rest / 60_000 % 60, 14, 2, then: ":")
     put(rest / 1_000 % 60, 17, 2, then: ".")
@@ -55,9 +56,9 @@ enum DateText {
     guard let year = number(4, 0...9999), accept("-"), let month = number(2, 1...12), accept("-"),
       let day = number(2, 1...31)
     else { return nil }
-    let days = dayNumber(year, month, day)
-    guard civil(days) == (year, month, day) else { return nil }
-    var seconds = days * 86_400
+    let date = CivilDate(year: year, month: month, day: day)
+    guard CivilDate(days: date.days) == date else { return nil }
+    var seconds = date.days * 86_400
     var fraction = 0.0
     if accept("T t") {
       guard let hour = number(2, 0...23), accept(":"), let minute = number(2, 0...59) else {
@@ -86,29 +87,5 @@ enum DateText {
     }
     guard bytes.isEmpty else { return nil }
     return Date(timeIntervalSince1970: Double(seconds) + fraction)
-  }
-
-  // MARK: The Gregorian calendar, counted in days since 1970 in eras of 400 years
-
-  private static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
-    let shifted = days + 719_468
-    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-    let dayOfEra = shifted - era * 146_097
-    let yearOfEra =
-      (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    // The year begins with March, so a leap day is the last day.
-    let month = (5 * dayOfYear + 2) / 153
-    let day = dayOfYear - (153 * month + 2) / 5 + 1
-    let year = yearOfEra + era * 400 + (month >= 10 ? 1 : 0)
-    return (year, month < 10 ? month + 3 : month - 9, day)
-  }
-
-  private static func dayNumber(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-    let shifted = month <= 2 ? year - 1 : year
-    let era = (shifted >= 0 ? shifted : shifted - 399) / 400
-    let yearOfEra = shifted - era * 400
-    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
 }

@@ -85,16 +85,7 @@ struct RequestFraming: Equatable {
   /// Returns whether a name is a token (RFC 9110 §5.6.2). `Content-Length : 5` would be another
   /// header to the next reader.
   private static func isToken(_ name: String) -> Bool {
-    !name.isEmpty && name.utf8.allSatisfy(isTokenByte)
-  }
-
-  /// Returns whether a token may have a byte (RFC 9110 §5.6.2, tchar).
-  static func isTokenByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-    case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
-    default: false
-    }
+    !name.isEmpty && name.utf8.allSatisfy(\.isTokenByte)
   }
 
   private static func isClean(_ value: String) -> Bool {

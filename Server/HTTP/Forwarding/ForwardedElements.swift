@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The addresses in the values of `X-Forwarded-For` and of `Forwarded` (RFC 7239); pure. Every rule
 /// is about bytes.
 enum ForwardedElements {
@@ -109,7 +111,7 @@ enum ForwardedElements {
 
   private static func token(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
     // Many proxies write an address with a port, or an IPv6 address, without quotes.
-    let token = rest.prefix { RequestFraming.isTokenByte($0) || nodeBytes.contains($0) }
+    let token = rest.prefix { $0.isTokenByte || nodeBytes.contains($0) }
     rest = rest.dropFirst(token.count)
     return Array(token)
   }

@@ -17,23 +17,20 @@ struct UploadRange: Sendable, Equatable {
       (offset, total) = (0, Int64(count))
       return
     }
-    guard let match = header.wholeMatch(of: /bytes ([0-9]{1,18})-([0-9]{1,18})\/([0-9]{1,18})/),
-      let first = Int64(match.1), let last = Int64(match.2), let total = Int64(match.3),
-      first <= last, last < total
-    else {
+    guard let range = ContentRange(header), let bytes = range.bytes, let total = range.total else {
       throw Problem(
         .malformedMessage, "Content-Range of an upload is `bytes FIRST-LAST/TOTAL` with numbers")
     }
-    guard last - first + 1 == Int64(count) else {
+    guard bytes.count == count else {
       throw Problem(
         .malformedMessage,
-        "Content-Range names \(last - first + 1) bytes, but the body has \(count)")
+        "Content-Range names \(bytes.count) bytes, but the body has \(count)")
     }
     guard total <= limits.itemBytes else {
       throw Problem(
         .limitExceeded,
         "content may have \(limits.itemBytes) bytes at most, and this content has \(total)")
     }
-    (offset, self.total) = (first, total)
+    (offset, self.total) = (bytes.lowerBound, total)
   }
 }

@@ -1,14 +1,14 @@
 import FerryPlatform
 
 /// A `Content-Range` field in bytes (RFC 9110 §14.4): the place of a part in the whole.
-struct ContentRange: Equatable {
+package struct ContentRange: Sendable, Equatable {
   /// The bytes of the part; `nil` if the server could satisfy no range.
-  let bytes: Range<Int64>?
+  package let bytes: Range<Int64>?
   /// The bytes of the whole; `nil` if the sender does not know.
-  let total: Int64?
+  package let total: Int64?
 
   /// Reads `bytes 0-9/100`, `bytes 0-9/*` and `bytes */100`; `nil` for any other text.
-  init?(_ field: String) {
+  package init?(_ field: String) {
     let words = field.words(at: " ")
     guard words.count == 2, words[0].lowercasedASCII == "bytes" else { return nil }
     let halves = words[1].parts(at: "/")
@@ -28,7 +28,7 @@ struct ContentRange: Equatable {
   }
 
   /// Reads decimal digits only: `Int64` itself would accept a sign.
-  static func number(_ text: Substring) -> Int64? {
+  package static func number(_ text: Substring) -> Int64? {
     guard !text.isEmpty, text.utf8.allSatisfy({ 48...57 ~= $0 }) else { return nil }
     return Int64(text)
   }
