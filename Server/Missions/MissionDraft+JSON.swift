@@ -28,14 +28,12 @@ extension JSONReader {
         }
       // The server counts the versions, and the publisher names the space.
       case "space", "version": try reader.skip()
-      case "mission": draft.id = try reader.missionID()
+      case "mission": draft.id = try MissionID(from: &reader, .standard)
       case "title": draft.title = try reader.string()
       case "summary": draft.summary = try reader.string()
       case "priority": draft.priority = try reader.integer()
       case "after":
-        try reader.array { (reader) throws(MalformedMessage) in
-          draft.after.append(try reader.missionID())
-        }
+        draft.after = try [MissionID](from: &reader, .standard)
       case "chunkSize": draft.chunkSize = try reader.integer()
       case "items":
         hasItems = true
@@ -60,11 +58,9 @@ extension JSONReader {
       case "file": file = try reader.string()
       case "url": url = try reader.string()
       case "size": size = try reader.integer()
-      case "sha256": hash = try reader.contentHash()
+      case "sha256": hash = try ContentHash(from: &reader, .standard)
       case "chunks":
-        try reader.array { (reader) throws(MalformedMessage) in
-          chunks.append(try reader.contentHash())
-        }
+        chunks = try [ContentHash](from: &reader, .standard)
       case "kind":
         let text = try reader.string()
         kind = MissionItemKind(rawValue: text)
@@ -75,7 +71,7 @@ extension JSONReader {
       case "mediaType": mediaType = try reader.string()
       case "hosted": isHosted = try reader.bool()
       case "after":
-        try reader.array { (reader) throws(MalformedMessage) in after.append(try reader.string()) }
+        after = try [String](from: &reader, .standard)
       default:
         throw reader.malformed("item \(path ?? "\(number)") has no member “\(try key.text())”")
       }

@@ -215,12 +215,12 @@ struct BundleTests {
     let withdrawal = BundleChangeRequest(version: Self.board.version, change: .withdrawal)
     #expect(try BundleChangeRequest(decoding: withdrawal.encoded()) == withdrawal)
     let list = try ProjectFiles.fixture("bundles/list")
-    let (entries, next) = try BundleEntry.list(decoding: list)
-    #expect(BundleEntry.encodedList(entries, next: next) == list && next == nil)
+    let page = try BundlePage(decoding: list)
+    let entries = page.entries
+    #expect(page.encoded() == list && page.next == nil)
     #expect(entries.map(\.id).last == Self.board)
     let place = MissionID("bundle.board.1.2")
-    #expect(
-      try BundleEntry.list(decoding: BundleEntry.encodedList([], next: place)).next == place)
+    #expect(try BundlePage(decoding: BundlePage([], next: place).encoded()).next == place)
     #expect(try BundleEntry(decoding: entries[0].encoded()) == entries[0])
     let overview = try ProjectFiles.fixture("bundles/overview")
     let shown = try BundleOverview(decoding: overview)

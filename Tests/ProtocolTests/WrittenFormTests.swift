@@ -54,9 +54,10 @@ struct WrittenFormTests {
       """
     #expect(String(decoding: record.encoded(), as: UTF8.self) == text)
     #expect(
-      String(decoding: MissionRecord.encodedList([record, record], next: record.id), as: UTF8.self)
+      String(
+        decoding: MissionPage(records: [record, record], next: record.id).encoded(), as: UTF8.self)
         == "{\"missions\":[\(text),\(text)],\"next\":\"lesson-1\"}")
-    let none = MissionRecord.encodedList([], next: nil)
+    let none = MissionPage().encoded()
     #expect(none == Array("{\"missions\":[],\"next\":null}".utf8))
   }
 

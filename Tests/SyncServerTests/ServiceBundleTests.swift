@@ -39,7 +39,7 @@ struct ServiceBundleTests {
     #expect(record.bundle?.share.hundredths == 1_000 && record.bundleID?.name.value == "board")
     #expect(await publish("1.1", fixture).status == 200)
     let listed = await fixture.send("GET", "\(Self.spaces)/bundles")
-    let entries = try BundleEntry.list(decoding: listed.bytes).entries
+    let entries = try BundlePage(decoding: listed.bytes).entries
     #expect(entries.map(\.id.version.description) == ["1.0", "1.1"])
     #expect(entries.map(\.listing.share.hundredths) == [1_000, 10_000])
     let promoted = await change(#"{"version":"1.0","rollout":5000}"#, fixture)
@@ -68,7 +68,8 @@ struct ServiceBundleTests {
     _ = await fixture.publish([page])
     func list(_ query: [String: String]) async throws -> ([BundleEntry], MissionID?) {
       let answer = await fixture.send("GET", "\(Self.spaces)/bundles", query: query)
-      return try BundleEntry.list(decoding: answer.bytes)
+      let list = try BundlePage(decoding: answer.bytes)
+      return (list.entries, list.next)
     }
     let whole = try await list([:]).0.map(\.id)
     #expect(whole == whole.sorted() && whole.count == 6)
@@ -86,7 +87,8 @@ struct ServiceBundleTests {
     let versions = try BundleOverview(decoding: shown.bytes).versions
     #expect(versions.map(\.entry.id.version.description) == ["2", "1.10", "1.9"])
     let first = await fixture.send("GET", "\(Self.spaces)/missions", query: ["limit": "6"])
-    let (records, next) = try MissionRecord.list(decoding: first.bytes)
+    let page = try MissionPage(decoding: first.bytes)
+    let (records, next) = (page.records, page.next)
     #expect(records.count == 6 && next?.value == "bundle.board.2")
     for query in [["limit": "0"], ["limit": "1001"], ["after": "-"], ["after": ""]] {
       for list in ["missions", "bundles"] {

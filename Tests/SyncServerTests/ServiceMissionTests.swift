@@ -23,7 +23,7 @@ struct ServiceMissionTests {
     #expect(record.version == 1 && record.items == 2 && record.size == 15)
     #expect(record.publishedAt == ServiceClockDouble.wall)
     let listed = await fixture.send("GET", "/v1/spaces/notes/missions")
-    #expect(try MissionRecord.list(decoding: listed.bytes).records == [record])
+    #expect(try MissionPage(decoding: listed.bytes).records == [record])
     let shown = await fixture.send("GET", "/v1/spaces/notes/missions/tour")
     #expect(try MissionRecord(decoding: shown.bytes) == record)
     let document = try #require(try fixture.blobs.content(of: record.manifest, limit: 10_000))

@@ -58,78 +58,38 @@ struct PatchLedger: Sendable, Equatable {
   }
 }
 
-extension PatchLedger {
-  func encoded() -> [UInt8] {
-    var json = JSONWriter()
-    json.object { json in
-      json.member("format", 1)
-      json.key("behaviours")
-      json.array(of: entries.sorted { $0.key < $1.key }) { json, entry in
-        json.object { json in
-          json.member("behaviour", entry.key)
-          json.member("sequence", entry.value.sequence)
-          json.member("sha256", entry.value.digest.description)
-          json.member("failures", entry.value.failuresInARow)
-          json.member("disabled", entry.value.isDisabled)
-        }
-      }
+extension PatchLedger: JSONMessage {
+  static let depth: Int? = 4
+  static let noun: String? = "the ledger"
+  static var blank: Self { Self() }
+
+  mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    var list = entries.sorted { $0.key < $1.key }.map(Line.init)
+    try json.format(1)
+    let form = JSONForm.list(max: Self.entriesMax, "behaviours").checked { (list: [Line], _) in
+      Set(list.map(\.behaviour)).count < list.count ? "a behaviour is repeated" : nil
     }
-    return json.finish()
+    try json.defaulted("behaviours", &list, as: form)
+    entries = Dictionary(list.map { ($0.behaviour, $0.entry) }) { first, _ in first }
   }
 
-  init(decoding bytes: [UInt8]) throws(MalformedMessage) {
-    self = try decode(bytes, depth: 4) { (reader) throws(MalformedMessage) in
-      try reader.patchLedger()
-    }
-  }
+  private struct Line: JSONMessage {
+    var behaviour: String
+    var entry: Entry
 
-  fileprivate mutating func restore(_ entry: Entry, of behaviour: String) -> Bool {
-    entries.count < Self.entriesMax && entries.updateValue(entry, forKey: behaviour) == nil
-  }
-}
-
-extension JSONReader {
-  fileprivate mutating func patchLedger() throws(MalformedMessage) -> PatchLedger {
-    var ledger = PatchLedger()
-    var format: Int64?
-    try object { (key, reader) throws(MalformedMessage) in
-      switch key {
-      case "format": format = try reader.integer()
-      case "behaviours":
-        try reader.array { (reader) throws(MalformedMessage) in
-          let (behaviour, entry) = try reader.patchLedgerEntry()
-          guard ledger.restore(entry, of: behaviour) else {
-            throw reader.malformed("a behaviour is repeated, or there are too many")
-          }
-        }
-      default: try reader.skip()
-      }
+    init(_ behaviour: String, _ entry: Entry) {
+      (self.behaviour, self.entry) = (behaviour, entry)
     }
-    guard format == 1 else { throw malformed("this is no ledger of format 1") }
-    return ledger
-  }
 
-  private mutating func patchLedgerEntry() throws(MalformedMessage) -> (
-    String, PatchLedger.Entry
-  ) {
-    var (behaviour, sequence, digest): (String?, Int64?, ContentHash?)
-    var (failures, isDisabled) = (0, false)
-    try object { (key, reader) throws(MalformedMessage) in
-      switch key {
-      case "behaviour": behaviour = try reader.string()
-      case "sequence": sequence = try reader.integer()
-      case "sha256": digest = try reader.contentHash()
-      case "failures": failures = try reader.count()
-      case "disabled": isDisabled = try reader.bool()
-      default: try reader.skip()
-      }
+    static var blank: Self { Self("", Entry(sequence: 0, digest: .blank)) }
+
+    mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+      try json.required("behaviour", &behaviour)
+      try json.required("sequence", &entry.sequence, as: .integer(in: 1...Int64.max))
+      try json.required("sha256", &entry.digest)
+      try json.defaulted("failures", &entry.failuresInARow)
+      try json.defaulted("disabled", &entry.isDisabled)
+      try json.check(PatchName.isValid(behaviour), PatchName.rule)
     }
-    guard let behaviour, PatchName.isValid(behaviour), let sequence, sequence > 0, let digest
-    else { throw malformed("an entry has behaviour, sequence and sha256") }
-    return (
-      behaviour,
-      PatchLedger.Entry(
-        sequence: sequence, digest: digest, failuresInARow: failures, isDisabled: isDisabled)
-    )
   }
 }

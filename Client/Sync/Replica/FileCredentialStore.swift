@@ -27,7 +27,7 @@ public struct FileCredentialStore: CredentialStore {
     var bytes = [UInt8](repeating: 0, count: Self.bytesMax)
     let count = read(descriptor, &bytes, bytes.count)
     guard count >= 0 else { throw Self.failure(name) }
-    guard let credential = Credential(decoding: Array(bytes.prefix(count))) else {
+    guard let credential = try? Credential(decoding: Array(bytes.prefix(count))) else {
       throw ReplicaError.tokenMissing("\(name) is not a file that Ferry wrote")
     }
     return credential
@@ -44,7 +44,7 @@ public struct FileCredentialStore: CredentialStore {
     unlink(partial)
     let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw Self.failure(partial) }
-    let bytes = credential.encoded()
+    let bytes = credential.encoded() + [0x0A]
     let isWritten = write(descriptor, bytes, bytes.count) == bytes.count && fsync(descriptor) == 0
     close(descriptor)
     guard isWritten, rename(partial, name) == 0 else {
@@ -73,39 +73,12 @@ public final class MemoryCredentialStore: CredentialStore {
   }
 }
 
-extension Credential {
-  fileprivate func encoded() -> [UInt8] {
-    var json = JSONWriter()
-    json.object { json in
-      json.member("server", server)
-      json.member("space", space.value)
-      json.member("token", token)
-    }
-    json.raw("\n")
-    return json.finish()
-  }
+extension Credential: JSONMessage {
+  package static var blank: Self { Self(server: "", space: .blank, token: "") }
 
-  fileprivate init?(decoding bytes: [UInt8]) {
-    let found = bytes.withUnsafeBytes { bytes -> Credential? in
-      var reader = JSONReader(bytes)
-      var (server, space, token): (String?, SpaceName?, String?)
-      do throws(MalformedMessage) {
-        try reader.object { (key, reader) throws(MalformedMessage) in
-          switch key {
-          case "server": server = try reader.string()
-          case "space": space = SpaceName(try reader.string())
-          case "token": token = try reader.string()
-          default: try reader.skip()
-          }
-        }
-        try reader.end()
-      } catch {
-        return nil
-      }
-      guard let server, let space, let token else { return nil }
-      return Credential(server: server, space: space, token: token)
-    }
-    guard let found else { return nil }
-    self = found
+  package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    try json.required("server", &server)
+    try json.required("space", &space)
+    try json.required("token", &token)
   }
 }

@@ -4,9 +4,11 @@ public struct BundleService: Hashable, Sendable {
   public static let nameBytesMax = 64
 
   /// 1 to 64 characters of `A–Z a–z 0–9 . _ -`, the first one a letter or digit.
-  public let name: String
+  public internal(set) var name: String
   /// The oldest suitable version of the service; `nil` for any.
-  public let version: BundleVersion?
+  public internal(set) var version: BundleVersion?
+
+  init(unchecked name: String) { self.name = name }
 
   /// `nil` if the name breaks the rule.
   public init?(_ name: String, version: BundleVersion? = nil) {

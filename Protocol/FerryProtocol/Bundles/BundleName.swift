@@ -19,6 +19,11 @@ public struct BundleName: Hashable, Sendable, Comparable, CustomStringConvertibl
     self.value = value
   }
 
+  private init(unchecked value: String) { self.value = value }
+
+  /// Stands for a name that is read next.
+  static let blank = BundleName(unchecked: "-")
+
   public var description: String { value }
 
   public static func < (left: Self, right: Self) -> Bool { left.value < right.value }
@@ -84,6 +89,9 @@ public struct BundleID: Hashable, Sendable, Comparable, CustomStringConvertible 
   public let version: BundleVersion
   /// The mission with the files: `bundle.NAME.VERSION`.
   public let mission: MissionID
+
+  /// Stands for a version that is read next.
+  static let blank = BundleID(.blank, .first)
 
   public init(_ name: BundleName, _ version: BundleVersion) {
     self.name = name

@@ -81,12 +81,20 @@ package struct BundleReportsRequest: Sendable, Equatable {
 /// A change requested by an admin.
 package struct BundleChangeRequest: Sendable, Equatable {
   package var version: BundleVersion
-  package var change: BundleChange
+  /// One of both is there.
+  var (share, withdrawn): (BundleShare?, Bool?)
+
+  package var change: BundleChange { share.map { .share($0) } ?? .withdrawal }
 
   package init(version: BundleVersion, change: BundleChange) {
-    self.version = version
-    self.change = change
+    self.init(version: version)
+    switch change {
+    case .share(let share): self.share = share
+    case .withdrawal: withdrawn = true
+    }
   }
+
+  init(version: BundleVersion) { self.version = version }
 }
 
 /// A published version of a bundle, as lists show it.
@@ -159,15 +167,31 @@ package struct BundleOverview: Sendable, Equatable {
 
   package var name: BundleName
   /// By version, the latest first.
-  package var versions: [(entry: BundleEntry, tally: BundleTally)]
+  package var versions: [Version]
 
-  package init(_ name: BundleName, _ versions: [(entry: BundleEntry, tally: BundleTally)]) {
+  /// A version with the reports about it.
+  package struct Version: Sendable, Equatable {
+    package var entry: BundleEntry
+    package var tally: BundleTally
+
+    package init(entry: BundleEntry, tally: BundleTally) {
+      (self.entry, self.tally) = (entry, tally)
+    }
+  }
+
+  package init(_ name: BundleName, _ versions: [Version]) {
     self.name = name
     self.versions = versions
   }
+}
 
-  package static func == (left: Self, right: Self) -> Bool {
-    left.name == right.name && left.versions.map(\.entry) == right.versions.map(\.entry)
-      && left.versions.map(\.tally) == right.versions.map(\.tally)
+/// A part of the list of a space's bundles.
+package struct BundlePage: Sendable, Equatable {
+  package var entries: [BundleEntry]
+  /// The place at which the list continues; `nil` at the end.
+  package var next: MissionID?
+
+  package init(_ entries: [BundleEntry], next: MissionID?) {
+    (self.entries, self.next) = (entries, next)
   }
 }

@@ -58,6 +58,11 @@ public struct SpaceName: Hashable, Sendable, Comparable, CustomStringConvertible
     self.value = value
   }
 
+  private init(unchecked value: String) { self.value = value }
+
+  /// Stands for a name that is read next.
+  package static let blank = SpaceName(unchecked: "-")
+
   public var description: String { value }
 
   public static func < (left: SpaceName, right: SpaceName) -> Bool { left.value < right.value }

@@ -50,15 +50,6 @@ extension JSONWriter {
     array(of: values) { json, value in value.write(to: &json) }
   }
 
-  /// Writes an array of two values.
-  package mutating func pair(_ first: some JSONWritable, _ second: some JSONWritable) {
-    array { json in
-      first.write(to: &json)
-      json.element()
-      second.write(to: &json)
-    }
-  }
-
   /// Opens an array whose elements are written one by one, until ``endArray()``.
   @inline(__always)
   package mutating func beginArray() { byte(0x5B) }

@@ -1,169 +1,51 @@
-extension DeviceName: JSONWritable {
-  package func write(to json: inout JSONWriter) { json.string(text) }
-}
+extension NamedDevice: JSONMessage {
+  package static var blank: Self { Self(.server, nil) }
 
-extension JSONReader {
-  /// Reads a device's name and checks it; `nil` for `null`.
-  mutating func deviceName() throws(MalformedMessage) -> DeviceName? {
-    if try null() { return nil }
-    let text = try string()
-    do throws(DeviceNameFault) {
-      return try DeviceName(checking: text)
-    } catch {
-      throw malformed(error.reason)
-    }
-  }
-
-  /// Reads the identifier of a device; the server's own is none.
-  fileprivate mutating func deviceID() throws(MalformedMessage) -> DeviceID {
-    let device = DeviceID(try uniqueID())
-    guard device != .server else { throw malformed("the nil UUID is no device") }
-    return device
-  }
-
-  /// Reads the elements of a list of devices, none of them twice.
-  fileprivate mutating func devices<Element>(
-    limits: Limits, device: (Element) -> DeviceID,
-    _ element: (inout JSONReader) throws(MalformedMessage) -> Element
-  ) throws(MalformedMessage) -> [Element] {
-    var elements: [Element] = []
-    var seen = Set<DeviceID>()
-    try array { (reader) throws(MalformedMessage) in
-      guard elements.count < limits.devicesPerRequest else {
-        throw reader.malformed("more than \(limits.devicesPerRequest) devices")
-      }
-      let next = try element(&reader)
-      guard seen.insert(device(next)).inserted else {
-        throw reader.malformed("device \(device(next)) is a duplicate")
-      }
-      elements.append(next)
-    }
-    return elements
-  }
-
-  fileprivate mutating func namedDevice() throws(MalformedMessage) -> NamedDevice {
-    var device: DeviceID?
-    var name: DeviceName?
-    try object { (key, reader) throws(MalformedMessage) in
-      switch key {
-      case "device": device = try reader.deviceID()
-      case "name": name = try reader.deviceName()
-      default: try reader.skip()
-      }
-    }
-    guard let device else { throw malformed("a name without its device") }
-    return NamedDevice(device, name)
+  package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    try json.required("device", &device)
+    try json.nullable("name", &name)
   }
 }
 
-extension NamedDevice {
-  /// Returns the encoded pair.
-  package func encoded() -> [UInt8] {
-    var json = JSONWriter(capacity: 128)
-    write(to: &json)
-    return json.finish()
-  }
+extension DeviceNameRequest: JSONMessage {
+  package static var blank: Self { Self(name: nil) }
+  package static var strictness: MemberStrictness { .once }
 
-  /// Reads a pair and checks the name.
-  package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
-    self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
-      try reader.namedDevice()
-    }
+  package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    try json.required(
+      "name", &name, as: JSONForm.value.nullable,
+      missing: "the device's name, or null, is missing")
   }
 }
 
-extension NamedDevice: JSONWritable {
-  package func write(to json: inout JSONWriter) {
-    json.object { json in
-      json.member("device", device.value)
-      json.member("name", name)
-    }
+extension DevicesRequest: JSONMessage {
+  package static var blank: Self { Self(devices: []) }
+  package static var strictness: MemberStrictness { .once }
+
+  package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    try json.required("devices", &devices, as: JSONForm<DeviceID>.value.devices(json.rules) { $0 })
+    try json.check(!devices.isEmpty, "no device is named")
   }
 }
 
-extension DeviceNameRequest {
-  /// Returns the encoded request.
-  package func encoded() -> [UInt8] {
-    var json = JSONWriter(capacity: 128)
-    json.object { $0.member("name", name) }
-    return json.finish()
-  }
+extension DevicesAnswer: JSONMessage {
+  package static var blank: Self { Self(devices: []) }
 
-  /// Reads a request and checks the name.
-  package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
-    self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
-      var request: DeviceNameRequest?
-      try reader.object { (key, reader) throws(MalformedMessage) in
-        guard case "name" = key else {
-          try reader.skip()
-          return
-        }
-        guard request == nil else { throw reader.malformed("name is a duplicate") }
-        request = DeviceNameRequest(name: try reader.deviceName())
-      }
-      guard let request else { throw reader.malformed("the device's name, or null, is missing") }
-      return request
-    }
+  package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    let form = JSONForm<NamedDevice>.value.devices(json.rules, \.device)
+    try json.required("devices", &devices, as: form, missing: "an answer without devices")
   }
 }
 
-extension DevicesRequest {
-  /// Returns the encoded request.
-  package func encoded() -> [UInt8] {
-    var json = JSONWriter(capacity: 16 + devices.count * 40)
-    json.object { json in
-      json.key("devices")
-      json.array(of: devices.map(\.value))
-    }
-    return json.finish()
-  }
-
-  /// Reads a request and checks it against `limits`.
-  package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
-    self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
-      var devices: [DeviceID]?
-      try reader.object { (key, reader) throws(MalformedMessage) in
-        guard case "devices" = key else {
-          try reader.skip()
-          return
-        }
-        guard devices == nil else { throw reader.malformed("devices is a duplicate") }
-        devices = try reader.devices(limits: limits, device: { $0 }) {
-          (reader) throws(MalformedMessage) in try reader.deviceID()
-        }
-      }
-      guard let devices, !devices.isEmpty else { throw reader.malformed("no device is named") }
-      return DevicesRequest(devices: devices)
-    }
-  }
-}
-
-extension DevicesAnswer {
-  /// Returns the encoded answer.
-  package func encoded() -> [UInt8] {
-    var json = JSONWriter(capacity: 16 + devices.count * 96)
-    json.object { json in
-      json.key("devices")
-      json.array(of: devices)
-    }
-    return json.finish()
-  }
-
-  /// Reads an answer and checks each name.
-  package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
-    self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
-      var devices: [NamedDevice]?
-      try reader.object { (key, reader) throws(MalformedMessage) in
-        guard case "devices" = key else {
-          try reader.skip()
-          return
-        }
-        devices = try reader.devices(limits: limits, device: \.device) {
-          (reader) throws(MalformedMessage) in try reader.namedDevice()
-        }
-      }
-      guard let devices else { throw reader.malformed("an answer without devices") }
-      return DevicesAnswer(devices: devices)
+extension JSONForm {
+  /// A list of devices, none of them twice.
+  fileprivate func devices(
+    _ rules: ReadingRules, _ device: @escaping (T) -> DeviceID
+  ) -> JSONForm<[T]> {
+    list(max: rules.sync.devicesPerRequest, "devices").checked { devices, _ in
+      var seen = Set<DeviceID>()
+      let other = devices.first { !seen.insert(device($0)).inserted }
+      return other.map { "device \(device($0)) is a duplicate" }
     }
   }
 }

@@ -193,7 +193,8 @@ extension JSONReader {
       if try !null() { parts.appliedTail = OperationID(try uniqueID()) }
     case "time": parts.time = try wallTime()
     case "count": parts.count = try count()
-    case "deviceName": parts.deviceName = try deviceName()
+    case "deviceName":
+      parts.deviceName = try null() ? nil : try DeviceName(from: &self, .standard)
     case "nameChanges": parts.nameChanges = try sequence()
     default: try skip()
     }

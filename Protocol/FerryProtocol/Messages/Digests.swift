@@ -45,10 +45,10 @@ package enum NodeDigests: Sendable, Equatable {
 /// The answer to ``DigestQuery``.
 package struct DigestAnswer: Sendable, Equatable {
   package struct TableDigest: Sendable, Equatable {
-    package let table: Name
+    package var table: Name
     /// Existing records.
-    package let records: Int
-    package let digest: Digest
+    package var records: Int
+    package var digest: Digest
 
     package init(table: Name, records: Int, digest: Digest) {
       self.table = table
@@ -58,8 +58,8 @@ package struct DigestAnswer: Sendable, Equatable {
   }
 
   package struct Node: Sendable, Equatable {
-    package let node: DigestNode
-    package let digests: NodeDigests
+    package var node: DigestNode
+    package var digests: NodeDigests
 
     package init(node: DigestNode, digests: NodeDigests) {
       self.node = node

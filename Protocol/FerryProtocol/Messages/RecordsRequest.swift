@@ -5,71 +5,25 @@ package struct RecordsRequest: Sendable, Equatable {
   package var keys: [RecordKey]
 
   package init(keys: [RecordKey]) { self.keys = keys }
-
-  /// Returns the encoded request.
-  package func encoded() -> [UInt8] {
-    var json = JSONWriter(capacity: 16 + keys.count * 64)
-    json.object { json in
-      json.key("records")
-      json.array(of: keys) { json, key in json.pair(key.table, key.record) }
-    }
-    return json.finish()
-  }
-
-  /// Reads a request and checks it against `limits`.
-  package init(decoding bytes: [UInt8], limits: Limits) throws(MalformedMessage) {
-    self = try decode(bytes, depth: limits.depth) { (reader) throws(MalformedMessage) in
-      var keys: [RecordKey]?
-      try reader.object { (member, reader) throws(MalformedMessage) in
-        guard case "records" = member else {
-          try reader.skip()
-          return
-        }
-        guard keys == nil else { throw reader.malformed("records is a duplicate") }
-        keys = try reader.recordKeys(limits: limits)
-      }
-      guard let keys, !keys.isEmpty else { throw reader.malformed("no record is named") }
-      return RecordsRequest(keys: keys)
-    }
-  }
 }
 
-extension JSONReader {
-  fileprivate mutating func recordKeys(
-    limits: Limits
-  ) throws(MalformedMessage) -> [RecordKey] {
-    var keys: [RecordKey] = []
-    var seen = Set<RecordKey>()
-    try array { (reader) throws(MalformedMessage) in
-      guard keys.count < limits.recordsPerRequest else {
-        throw reader.malformed("more than \(limits.recordsPerRequest) records")
-      }
-      let key = try reader.recordKey(limits: limits)
-      guard seen.insert(key).inserted else {
-        throw reader.malformed("record \(key.record) of table \(key.table) is a duplicate")
-      }
-      keys.append(key)
-    }
-    return keys
-  }
+extension RecordsRequest: JSONMessage {
+  package static var blank: Self { Self(keys: []) }
+  package static var strictness: MemberStrictness { .once }
 
-  /// Returns a table's name and a record's identifier, in an array of two.
-  private mutating func recordKey(limits: Limits) throws(MalformedMessage) -> RecordKey {
-    var table: Name?
-    var record: Name?
-    try array { (reader) throws(MalformedMessage) in
-      if table == nil {
-        table = try reader.tableName(limits: limits)
-      } else if record == nil {
-        record = try reader.recordName(limits: limits)
-      } else {
-        throw reader.malformed("a record is named by table and identifier")
-      }
+  package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    let most = json.rules.sync.recordsPerRequest
+    let form = JSONForm.pair(
+      .column, .record, "a record is named by table and identifier", make: RecordKey.init
+    ) {
+      ($0.table, $0.record)
     }
-    guard let table, let record else {
-      throw malformed("a record is named by table and identifier")
-    }
-    return RecordKey(table: table, record: record)
+    try json.required(
+      "records", &keys, as: form.list(max: most, "records"), missing: "no record is named")
+    try json.check(!keys.isEmpty, "no record is named")
+    var seen = Set<RecordKey>()
+    let other = keys.first { !seen.insert($0).inserted }
+    try json.check(other.map { "record \($0.record) of table \($0.table) is a duplicate" })
   }
 }
 

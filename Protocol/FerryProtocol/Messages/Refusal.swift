@@ -38,17 +38,17 @@ public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringCon
 /// One operation that can never be applied as it is, and the reason (SPEC.md §12).
 public struct Refusal: Sendable, Equatable {
   /// The operation; it is in the refused packet, or in an earlier part of the transaction.
-  public let operation: OperationID
+  public internal(set) var operation: OperationID
   /// The stable code.
-  public let code: RefusalCode
+  public internal(set) var code: RefusalCode
   /// The fault, for users.
-  public let detail: String
+  public internal(set) var detail: String
   /// The operation's table.
-  public let table: Name
+  public internal(set) var table: Name
   /// The operation's record.
-  public let record: Name
+  public internal(set) var record: Name
   /// The record with the unique key; `nil` for other codes.
-  public let holder: Name?
+  public internal(set) var holder: Name?
 
   /// Creates a refusal from the given parts.
   public init(

@@ -1,13 +1,13 @@
 /// An existing record that a new schema does not allow (SPEC.md §11).
 public struct SchemaViolation: Sendable, Equatable {
   /// The record's table.
-  public let table: Name
+  public internal(set) var table: Name
   /// The record's identifier.
-  public let record: Name
+  public internal(set) var record: Name
   /// The fault, for users.
-  public let detail: String
+  public internal(set) var detail: String
   /// The record with the same values of a new unique key; `nil` if there is none.
-  public let holder: Name?
+  public internal(set) var holder: Name?
 
   /// Creates a violation from the given parts.
   public init(table: Name, record: Name, detail: String, holder: Name? = nil) {
@@ -18,31 +18,13 @@ public struct SchemaViolation: Sendable, Equatable {
   }
 }
 
-extension JSONWriter {
-  mutating func violation(_ violation: SchemaViolation) {
-    object { json in
-      json.member("table", violation.table)
-      json.member("record", violation.record)
-      json.member("detail", violation.detail)
-      json.member("holder", ifPresent: violation.holder)
-    }
-  }
-}
+extension SchemaViolation: JSONMessage {
+  package static var blank: Self { Self(table: "", record: "", detail: "") }
 
-extension JSONReader {
-  mutating func violation() throws(MalformedMessage) -> SchemaViolation {
-    var (table, record): (Name, Name) = ("", "")
-    var detail = ""
-    var holder: Name?
-    try object { (key, reader) throws(MalformedMessage) in
-      switch key {
-      case "table": table = try reader.name()
-      case "record": record = try reader.name()
-      case "detail": detail = try reader.string()
-      case "holder": if try !reader.null() { holder = try reader.name() }
-      default: try reader.skip()
-      }
-    }
-    return SchemaViolation(table: table, record: record, detail: detail, holder: holder)
+  package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    try json.defaulted("table", &table)
+    try json.defaulted("record", &record)
+    try json.defaulted("detail", &detail)
+    try json.omitting("holder", &holder, nil, as: JSONForm.value.nullable)
   }
 }

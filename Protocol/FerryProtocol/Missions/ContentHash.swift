@@ -6,6 +6,11 @@ public struct ContentHash: Hashable, Sendable, Comparable, CustomStringConvertib
   // Four words rather than an array, since manifests hold thousands.
   private let words: (UInt64, UInt64, UInt64, UInt64)
 
+  private init() { words = (0, 0, 0, 0) }
+
+  /// Stands for a hash that is read next.
+  package static let blank = ContentHash()
+
   /// `nil` unless there are 32 bytes.
   public init?(_ bytes: some Collection<UInt8>) {
     guard bytes.count == Self.byteCount else { return nil }

@@ -13,6 +13,11 @@ public struct MissionID: Hashable, Sendable, Comparable, CustomStringConvertible
     self.value = value
   }
 
+  private init(unchecked value: String) { self.value = value }
+
+  /// Stands for a name that is read next.
+  static let blank = MissionID(unchecked: "-")
+
   public var description: String { value }
 
   public static func < (left: Self, right: Self) -> Bool { left.value < right.value }

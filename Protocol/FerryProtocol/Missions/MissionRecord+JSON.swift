@@ -1,115 +1,65 @@
-extension MissionRecord {
-  /// Returns the record in the form of the mission routes' answers: numbers of 64 bits as numbers,
-  /// the signature and its key in base64.
-  package func encoded() -> [UInt8] {
-    var json = JSONWriter(capacity: 512)
-    json.missionRecord(self)
-    return json.finish()
+/// The record in the form of the mission routes' answers: numbers of 64 bits as numbers, the
+/// signature and its key in base64.
+extension MissionRecord: JSONValue {
+  package static var depth: Int? { 4 }
+
+  package init(from reader: inout JSONReader, _ rules: ReadingRules) throws(MalformedMessage) {
+    let read = try MissionAnswer(from: &reader, rules)
+    self = read.record
+    // The name, too, shows a bundle: a record in contradiction to its name is none.
+    guard read.kind == BundleListing.kind, BundleID(mission: id) != nil else { return }
+    bundle = read.listing
   }
 
-  /// Reads an answer.
-  package init(decoding bytes: [UInt8]) throws(MalformedMessage) {
-    self = try decode(bytes, depth: 4) { (reader) throws(MalformedMessage) in
-      try reader.missionRecord()
-    }
-  }
-
-  /// Returns a list as `GET …/missions` answers it.
-  ///
-  /// - Parameter next: The place at which the list continues; `nil` at the end.
-  package static func encodedList(_ records: [MissionRecord], next: MissionID?) -> [UInt8] {
-    var json = JSONWriter(capacity: 64 + records.count * 512)
-    json.object { json in
-      json.key("missions")
-      json.array(of: records) { json, record in json.missionRecord(record) }
-      json.member("next", next?.value)
-    }
-    return json.finish()
-  }
-
-  /// Reads such a list.
-  package static func list(
-    decoding bytes: [UInt8]
-  ) throws(MalformedMessage) -> (records: [MissionRecord], next: MissionID?) {
-    try decode(bytes, depth: 5) { (reader) throws(MalformedMessage) in
-      var (records, next) = ([MissionRecord](), MissionID?.none)
-      try reader.object { (key, reader) throws(MalformedMessage) in
-        switch key {
-        case "missions":
-          try reader.array { (reader) throws(MalformedMessage) in
-            records.append(try reader.missionRecord())
-          }
-        case "next": next = try reader.nextMission()
-        default: try reader.skip()
-        }
-      }
-      return (records, next)
-    }
+  package func write(to json: inout JSONWriter) {
+    MissionAnswer(
+      record: self, kind: bundle.map { _ in BundleListing.kind }, listing: bundle
+    ).write(to: &json)
   }
 }
 
-extension JSONReader {
-  /// Reads the place at which a list continues, a mission; null at the end.
-  mutating func nextMission() throws(MalformedMessage) -> MissionID? {
-    if try null() { return nil }
-    guard let mission = MissionID(try string()) else {
-      throw malformed("next is no mission's name")
-    }
-    return mission
+/// A record while it is read or written.
+private struct MissionAnswer: JSONMessage {
+  var record: MissionRecord
+  var kind: String?
+  var listing: BundleListing?
+
+  static var blank: Self {
+    let manifest = MissionManifest.blank
+    let record = MissionRecord(
+      of: manifest, hash: .blank, manifestSize: 0, signature: [], signer: [], publishedAt: 0)
+    return Self(record: record, kind: nil, listing: BundleListing(share: .none))
+  }
+
+  mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    try json.required("mission", &record.id, missing: "this is no mission")
+    try json.required("version", &record.version, as: .integer(in: 0...Limits.sequenceMax))
+    try json.defaulted("items", &record.items)
+    try json.required("size", &record.size, as: .integer(in: MissionRecord.sizes))
+    try json.defaulted("priority", &record.priority)
+    try json.required("manifestSize", &record.manifestSize, as: .integer(in: MissionRecord.sizes))
+    try json.defaulted("publishedAt", &record.publishedAt)
+    try json.defaulted("title", &record.title)
+    try json.defaulted("summary", &record.summary)
+    try json.defaulted("after", &record.after)
+    try json.required("manifest", &record.manifest)
+    try json.required("signature", &record.signature, as: .base64)
+    try json.required("signer", &record.signer, as: .base64)
+    record.bound()
+    try json.optional("kind", &kind)
+    guard var listing else { return }
+    try json.listing(&listing)
+    self.listing = listing
   }
 }
 
-extension JSONWriter {
-  fileprivate mutating func missionRecord(_ record: MissionRecord) {
-    object { json in
-      json.member("mission", record.id.value)
-      json.member("version", record.version)
-      json.member("items", record.items)
-      json.member("size", record.size)
-      json.member("priority", record.priority)
-      json.member("manifestSize", record.manifestSize)
-      json.member("publishedAt", record.publishedAt)
-      json.member("title", record.title)
-      json.member("summary", record.summary)
-      json.key("after")
-      json.array(of: record.after.map(\.value))
-      json.member("manifest", record.manifest.description)
-      json.member("signature", base64: record.signature)
-      json.member("signer", base64: record.signer)
-      guard let bundle = record.bundle else { return }
-      json.member("kind", BundleListing.kind)
-      json.member("rollout", bundle.share.hundredths)
-      json.member("minShell", ifPresent: bundle.minShell?.description)
-      json.member("withdrawnAt", ifPresent: bundle.withdrawnAt)
-    }
-  }
-}
+/// A list of missions as `GET …/missions` answers it.
+extension MissionPage: JSONMessage {
+  package static var depth: Int? { 5 }
+  package static var blank: Self { Self() }
 
-extension JSONReader {
-  fileprivate mutating func missionRecord() throws(MalformedMessage) -> MissionRecord {
-    var values: [Name: Value] = [:]
-    var id = ""
-    var after: [MissionID] = []
-    try object { (key, reader) throws(MalformedMessage) in
-      switch key {
-      case "mission": id = try reader.string()
-      case "version", "items", "size", "priority", "manifestSize", "publishedAt", "rollout",
-        "withdrawnAt":
-        values[try key.name()] = .integer(try reader.integer())
-      case "title", "summary", "manifest", "kind", "minShell":
-        values[try key.name()] = .text(try reader.string())
-      case "signature", "signer": values[try key.name()] = .blob(try reader.base64())
-      case "after":
-        try reader.array { (reader) throws(MalformedMessage) in
-          after.append(try reader.missionID())
-        }
-      default: try reader.skip()
-      }
-    }
-    guard var record = MissionRecord(id: id, value: { values[$0] }) else {
-      throw malformed("this is no mission")
-    }
-    record.after = after
-    return record
+  package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    try json.defaulted("missions", &records)
+    try json.nullable("next", &next)
   }
 }

@@ -90,17 +90,40 @@ public struct MissionRecord: Sendable, Equatable {
     self.signer = signer
     title = text("title") ?? ""
     summary = text("summary") ?? ""
-    items = min(max(0, integer("items") ?? 0), Int64(MissionLimits.standard.items))
+    items = integer("items") ?? 0
     priority = integer("priority") ?? 0
     after = (text("after") ?? "").words().compactMap { MissionID(String($0)) }
-    publishedAt = min(max(0, integer("publishedAt") ?? 0), Limits.wallTimeMax)
+    publishedAt = integer("publishedAt") ?? 0
     // The name, too, shows a bundle: a record in contradiction to its name is none.
     bundle = BundleID(mission: id) == nil ? nil : BundleListing(value: value)
+    bound()
+  }
+
+  /// Bounds the numbers that decide nothing.
+  mutating func bound() {
+    items = min(max(0, items), Int64(MissionLimits.standard.items))
+    publishedAt = min(max(0, publishedAt), Limits.wallTimeMax)
   }
 
   /// Bytes that a mission or its manifest may claim: sums of them stay far below 64 bits.
-  private static let sizes: ClosedRange<Int64> = 0...(1 << 56)
+  static let sizes: ClosedRange<Int64> = 0...(1 << 56)
 
   /// Names hold no blanks.
   private var afterText: String { after.map(\.value).joined(separator: " ") }
+}
+
+/// A part of the list of a space's missions.
+package struct MissionPage: Sendable, Equatable {
+  /// Records of a page at most.
+  package static let countMax = 1_000
+  /// Bytes of a page's records as they are stored; the first record is always in it.
+  package static let bytesMax = 1 << 20
+
+  package var records: [MissionRecord]
+  /// The place at which the list continues; `nil` at the end.
+  package var next: MissionID?
+
+  package init(records: [MissionRecord] = [], next: MissionID? = nil) {
+    (self.records, self.next) = (records, next)
+  }
 }

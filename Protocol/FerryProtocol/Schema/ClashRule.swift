@@ -25,54 +25,15 @@ public struct DeclaredClash: Sendable, Equatable {
   }
 }
 
-extension JSONWriter {
-  mutating func clashes(_ clashes: [DeclaredClash]) {
-    if clashes.isEmpty { return }
-    key("clashes")
-    array(of: clashes) { json, clash in
-      json.object { json in
-        json.key("columns")
-        json.array(of: clash.columns)
-        json.member("rule", clash.rule.rawValue)
-      }
-    }
-  }
-}
+extension DeclaredClash: JSONMessage {
+  package static var blank: Self { Self([], .ask) }
+  package static var strictness: MemberStrictness { .strict }
 
-extension JSONReader {
-  /// Reads and checks at most 64 rules.
-  mutating func clashes(
-    _ place: String, _ limits: Limits
-  ) throws(MalformedMessage) -> [DeclaredClash] {
-    let clashes = try list(place, max: 64) { (reader) throws(MalformedMessage) in
-      try reader.clash(place, limits)
-    }
-    for (index, clash) in clashes.enumerated()
-    where clashes[..<index].contains(where: { $0.columns == clash.columns }) {
-      throw malformed("\(place): a foreign key is a duplicate")
-    }
-    return clashes
-  }
-
-  private mutating func clash(
-    _ place: String, _ limits: Limits
-  ) throws(MalformedMessage) -> DeclaredClash {
-    var columns: [Name] = []
-    var rule: ClashRule?
-    var seen = NamesSeen(place: place, known: "columns, rule")
-    try expect(0x7B, at: place, "an object")
-    try object { (member, reader) throws(MalformedMessage) in
-      try seen.add(member, reader)
-      switch member {
-      case "columns": columns = try reader.names("\(place).columns", limits)
-      case "rule": rule = try reader.choice(place, "rule")
-      default: throw seen.unknown(member, reader)
-      }
-    }
-    guard let rule else { throw malformed("\(place): the rule is missing") }
-    guard (1...16).contains(columns.count), Set(columns).count == columns.count else {
-      throw malformed("\(place).columns: a foreign key has 1 to 16 different columns")
-    }
-    return DeclaredClash(columns, rule)
+  package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    try json.defaulted("columns", &columns, as: JSONForm.column.list(max: 17))
+    try json.required("rule", &rule, missing: "the rule is missing")
+    try json.check(
+      (1...16).contains(columns.count) && Set(columns).count == columns.count
+        ? nil : "a foreign key has 1 to 16 different columns", at: "columns")
   }
 }

@@ -12,7 +12,8 @@ enum BundleReportTable {
   static func print(_ overview: BundleOverview) throws {
     let output = TextOutput.standardOutput
     var table = TextTable(["VERSION", "OFFERED", "SUCCESSES", "FAILURES", "PUBLISHED"])
-    for (entry, tally) in overview.versions {
+    for version in overview.versions {
+      let (entry, tally) = (version.entry, version.tally)
       table.append([
         entry.id.version.description, entry.state, String(tally.successes),
         String(tally.failures), RFC3339.text(milliseconds: entry.publishedAt),
@@ -20,10 +21,10 @@ enum BundleReportTable {
     }
     try output.line("bundle \(overview.name)")
     try output.lines(table.lines(width: Terminal.current().tableWidth))
-    for (entry, tally) in overview.versions {
-      for failure in tally.latest {
+    for version in overview.versions {
+      for failure in version.tally.latest {
         try output.line(
-          "\(entry.id.version) failed on \(failure.device) at "
+          "\(version.entry.id.version) failed on \(failure.device) at "
             + "\(RFC3339.text(milliseconds: failure.at)): "
             + "\(failure.reason)".escapedForTerminal)
       }

@@ -41,10 +41,7 @@ struct RemoteMissions: MissionTarget {
 
   func list(after place: MissionID?) async throws -> MissionPage {
     let answer = try await send(.get, "spaces/\(space)/missions", query: Self.query(place))
-    let (records, next) = try read { () throws(MalformedMessage) in
-      try MissionRecord.list(decoding: answer.body)
-    }
-    return MissionPage(records: records, next: next)
+    return try read { () throws(MalformedMessage) in try MissionPage(decoding: answer.body) }
   }
 
   private static func query(_ place: MissionID?) -> [QueryItem] {
@@ -72,10 +69,8 @@ struct RemoteMissions: MissionTarget {
 
   func bundles(after place: MissionID?) async throws -> ([BundleEntry], next: MissionID?) {
     let answer = try await send(.get, "spaces/\(space)/bundles", query: Self.query(place))
-    let (entries, next) = try read { () throws(MalformedMessage) in
-      try BundleEntry.list(decoding: answer.body)
-    }
-    return (entries, next)
+    let page = try read { () throws(MalformedMessage) in try BundlePage(decoding: answer.body) }
+    return (page.entries, page.next)
   }
 
   func bundle(_ name: BundleName) async throws -> BundleOverview {

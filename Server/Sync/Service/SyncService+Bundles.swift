@@ -15,7 +15,7 @@ extension SyncService {
     let (entries, next) = try await ask { () async throws(StoreError) in
       try await store.bundleEntries(in: space.id, after: place, limit: limit)
     }
-    return .json(BundleEntry.encodedList(entries, next: next))
+    return .json(BundlePage(entries, next: next).encoded())
   }
 
   func bundle(_ context: RequestContext, _ name: SpaceName) async throws(Problem) -> HTTPResponse {
@@ -133,6 +133,9 @@ extension SyncStore {
     guard !entries.isEmpty else { return nil }
     let tallies = try await bundleTallies(of: entries.map(\.id), in: space, latest: latest)
     return BundleOverview(
-      name, entries.reversed().map { ($0, tallies[$0.id] ?? BundleTally()) })
+      name,
+      entries.reversed().map {
+        BundleOverview.Version(entry: $0, tally: tallies[$0.id] ?? BundleTally())
+      })
   }
 }

@@ -13,7 +13,7 @@ extension SyncService {
     let page = try await ask { () async throws(StoreError) in
       try await store.missions(in: space.id, after: place, limit: limit)
     }
-    return .json(MissionRecord.encodedList(page.records, next: page.next))
+    return .json(page.encoded())
   }
 
   /// Reads the place and the length of a part of a list of missions or bundles.

@@ -130,7 +130,7 @@ extension SyncService {
     let token = try await managedToken(context, caller)
     if let fault = TokenRule.fault(rotating: token, by: caller) { throw fault }
     let grace = try read(context.request.body) { (body, _) throws(MalformedMessage) in
-      try TokenRequest.grace(decoding: body)
+      body.isEmpty ? 0 : try TokenRotation(decoding: body).grace
     }
     var random = SystemRandomNumberGenerator()
     let secret = AccessToken(random: &random)
@@ -212,8 +212,7 @@ extension JSONWriter {
     member("name", token.name)
     member("owner", token.owner)
     member("account", Principal(token).account.id)
-    key("spaces")
-    raw(token.grants.encoded())
+    member("spaces", token.grants)
     member("createdAt", token.createdAt)
     member("expiresAt", token.expiresAt)
     member("lastUsedAt", token.lastUsedAt)

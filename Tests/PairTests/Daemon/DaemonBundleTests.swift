@@ -96,7 +96,7 @@ struct DaemonBundleTests {
       (#"{"name":"board","version":1}"#, "version is a text of 1 to 4 numbers"),
       (#"{"name":"board","version":"1","entry":"main.html"}"#, "its entry “main.html”"),
       (#"{"name":"board","version":"1","entry":"../../etc/passwd"}"#, "its entry “../../etc/"),
-      (#"{"name":"board","version":"1","entri":"a"}"#, "no member “entri”"),
+      (#"{"name":"board","version":"1","entri":"a"}"#, "'entri' is none of name, version"),
       ("{", "ends too early"),
     ])
   func invalid(json: String, reason: String) async throws {

@@ -89,45 +89,33 @@ package struct TokenRequest: Sendable, Equatable {
   }
 }
 
-extension TokenRequest {
-  /// Reads the body of `POST /v1/tokens`.
-  init(decoding body: [UInt8]) throws(MalformedMessage) {
-    self = try decode(body) { (reader) throws(MalformedMessage) in
-      var (name, owner, lifetime): (String, String?, Int64?) = ("", nil, nil)
-      var grants: AccessGrants?
-      try reader.uniqueObject { (key, reader) throws(MalformedMessage) in
-        switch key {
-        case "name": name = try reader.string()
-        case "owner": if try !reader.null() { owner = try reader.string() }
-        case "spaces": grants = try AccessGrants(reading: &reader)
-        case "expiresIn": if try !reader.null() { lifetime = try reader.integer() }
-        default: try reader.uniqueSkip()
-        }
-      }
-      guard let grants else {
-        throw reader.malformed("a token needs the member spaces, as {\"notes\":\"writer\"}")
-      }
-      let request = TokenRequest(name: name, owner: owner, grants: grants, lifetime: lifetime)
-      if let fault = request.fault { throw reader.malformed(fault) }
-      return request
-    }
-  }
+extension TokenRequest: JSONMessage {
+  package static var blank: Self { Self(grants: .blank) }
+  package static var strictness: MemberStrictness { .once }
 
-  /// Reads the body of a rotation: the seconds for which the secret before stays valid.
-  static func grace(decoding body: [UInt8]) throws(MalformedMessage) -> Int64 {
-    if body.isEmpty { return 0 }
-    return try decode(body) { (reader) throws(MalformedMessage) in
-      var grace: Int64 = 0
-      try reader.uniqueObject { (key, reader) throws(MalformedMessage) in
-        switch key {
-        case "grace": grace = try reader.integer()
-        default: try reader.uniqueSkip()
-        }
-      }
-      guard (0...secondsMax).contains(grace) else {
-        throw reader.malformed("a grace has 0 to \(secondsMax) seconds")
-      }
-      return grace
-    }
+  /// The body of `POST /v1/tokens`.
+  package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    try json.defaulted("name", &name)
+    try json.nullable("owner", &owner)
+    try json.required(
+      "spaces", &grants, missing: "a token needs the member spaces, as {\"notes\":\"writer\"}")
+    try json.nullable("expiresIn", &lifetime)
+    try json.check(fault)
+  }
+}
+
+/// The body of a rotation.
+struct TokenRotation: JSONMessage {
+  /// The seconds for which the secret before stays valid.
+  var grace: Int64 = 0
+
+  static var blank: Self { Self() }
+  static var strictness: MemberStrictness { .once }
+
+  mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
+    try json.defaulted("grace", &grace)
+    try json.check(
+      (0...TokenRequest.secondsMax).contains(grace),
+      "a grace has 0 to \(TokenRequest.secondsMax) seconds")
   }
 }

@@ -140,18 +140,9 @@ extension JSONWriter {
       json.member("fits", false)
       json.member("detail", problem.detail)
       json.member("violationCount", problem.violationCount)
-      json.key("violations")
-      json.array(of: problem.violations) { json, violation in
-        json.object { json in
-          json.member("table", violation.table)
-          json.member("record", violation.record)
-          json.member("detail", violation.detail)
-          json.member("holder", ifPresent: violation.holder)
-        }
-      }
+      json.member("violations", problem.violations)
       json.member("lossCount", problem.lossCount)
-      json.key("losses")
-      json.array(of: problem.losses) { json, loss in json.string(loss) }
+      json.member("losses", problem.losses)
     }
   }
 }

@@ -75,22 +75,22 @@ package struct AccessGrants: Sendable, Equatable {
   }
 }
 
-// As JSON: {"list-7":"writer","*":"reader"}.
-extension AccessGrants {
-  /// Returns the JSON object held in tokens and stores.
-  package func encoded() -> [UInt8] {
-    var json = JSONWriter(capacity: 64)
+/// As JSON: `{"list-7":"writer","*":"reader"}`.
+extension AccessGrants: JSONValue {
+  /// Stands for grants that are read next.
+  static var blank: Self { Self(known: [:]) }
+
+  package func write(to json: inout JSONWriter) {
     json.object { json in
       for (pattern, role) in list {
         json.key(named: pattern.text)
         json.string(role.rawValue)
       }
     }
-    return json.finish()
   }
 
   /// Reads the JSON object; a pattern twice, an unknown role and no pattern at all are refused.
-  package init(reading reader: inout JSONReader) throws(MalformedMessage) {
+  package init(from reader: inout JSONReader, _ rules: ReadingRules) throws(MalformedMessage) {
     var roles: [SpacePattern: Role] = [:]
     try reader.object { (key, reader) throws(MalformedMessage) in
       let text = try key.text()
@@ -114,12 +114,7 @@ extension AccessGrants {
 
   /// Reads grants as a store holds them; `nil` for text of another form.
   init?(stored text: String) {
-    do {
-      self = try decode(Array(text.utf8)) { (reader) throws(MalformedMessage) in
-        try AccessGrants(reading: &reader)
-      }
-    } catch {
-      return nil
-    }
+    guard let read = try? Self(decoding: Array(text.utf8)) else { return nil }
+    self = read
   }
 }

@@ -35,22 +35,6 @@ package struct StoredMission: Sendable, Equatable {
   }
 }
 
-/// A part of the list of a space's missions.
-package struct MissionPage: Sendable, Equatable {
-  /// Records of a page at most.
-  package static let countMax = 1_000
-  /// Bytes of a page's records as they are stored; the first record is always in it.
-  package static let bytesMax = 1 << 20
-
-  package let records: [MissionRecord]
-  /// The place at which the list continues; `nil` at the end.
-  package let next: MissionID?
-
-  package init(records: [MissionRecord] = [], next: MissionID? = nil) {
-    (self.records, self.next) = (records, next)
-  }
-}
-
 extension SyncStore {
   /// Returns all missions in force, by the bytes of their names.
   package func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {

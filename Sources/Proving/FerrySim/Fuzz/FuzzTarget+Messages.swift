@@ -85,16 +85,9 @@ extension FuzzTarget {
 
   private static let bundles = codec("bundles", ["bundles/list.json"]) {
     bytes throws(MalformedMessage) in
-    let (entries, next) = try BundleEntry.list(decoding: bytes)
-    return BundleList(entries: entries, next: next)
+    try BundlePage(decoding: bytes)
   } encode: {
-    BundleEntry.encodedList($0.entries, next: $0.next)
-  }
-
-  /// A part of a list of bundles.
-  private struct BundleList: Equatable {
-    let entries: [BundleEntry]
-    let next: MissionID?
+    $0.encoded()
   }
 
   private static let patch = codec(

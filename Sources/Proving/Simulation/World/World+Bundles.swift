@@ -37,8 +37,9 @@ extension World {
         report([Violation(oracle: "evidence", "the server does not show bundle \(bundle)")])
         return
       }
-      for (entry, tally) in overview.versions {
-        counts[entry.id] = FinalBundleEvidence.Counts(
+      for version in overview.versions {
+        let tally = version.tally
+        counts[version.entry.id] = FinalBundleEvidence.Counts(
           successes: Int(tally.successes), failures: Int(tally.failures))
       }
     }

@@ -12,7 +12,7 @@ extension AccessGrants {
   /// strongest of their roles, since an issuer joins the texts of a user's groups.
   init(readingClaim reader: inout JSONReader) throws(MalformedMessage) {
     if try reader.peek() == UInt8(ascii: "{") {
-      try self.init(reading: &reader)
+      try self.init(from: &reader, .standard)
       return
     }
     var words = GrantWords()

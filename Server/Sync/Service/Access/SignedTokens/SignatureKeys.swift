@@ -39,7 +39,7 @@ package struct SignatureKeys: Sendable {
       }
       var (entries, hasKeys): ([Entry], Bool) = ([], false)
       try reader.uniqueObject { (key, reader) throws(MalformedMessage) in
-        guard case "keys" = key else { return try reader.uniqueSkip() }
+        guard case "keys" = key else { return _ = try reader.skip(refusingRepeats: true) }
         hasKeys = true
         try reader.array { (reader) throws(MalformedMessage) in
           let members = try KeyMembers(reading: &reader)
@@ -143,13 +143,13 @@ private struct KeyMembers {
       switch try reader.peek() {
       case UInt8(ascii: "\""): members.texts[try key.text()] = try reader.string()
       case UInt8(ascii: "["):
-        guard case "key_ops" = key else { return try reader.uniqueSkip() }
+        guard case "key_ops" = key else { return _ = try reader.skip(refusingRepeats: true) }
         var operations: [String] = []
         try reader.array { (reader) throws(MalformedMessage) in
           operations.append(try reader.string())
         }
         members.operations = operations
-      default: try reader.uniqueSkip()
+      default: try reader.skip(refusingRepeats: true)
       }
     }
     self = members

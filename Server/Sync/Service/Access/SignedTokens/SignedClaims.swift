@@ -66,7 +66,7 @@ struct SignedClaims: Equatable {
       case "exp": claims.expiry = try reader.numericDate()
       case "nbf": claims.notBefore = try reader.numericDate()
       case "iat": claims.issuedAt = try reader.numericDate()
-      default: try reader.uniqueSkip()
+      default: try reader.skip(refusingRepeats: true)
       }
     }
     self = claims

@@ -66,8 +66,8 @@ private struct Header {
       case "typ": header.type = try reader.string()
       case "crit":
         header.isCritical = true
-        try reader.uniqueSkip()
-      default: try reader.uniqueSkip()
+        try reader.skip(refusingRepeats: true)
+      default: try reader.skip(refusingRepeats: true)
       }
     }
     self = header
@@ -101,17 +101,6 @@ extension JSONReader {
         throw reader.malformed("a member's name occurs twice")
       }
       try member(key, &reader)
-    }
-  }
-
-  /// Skips one value in which no object has two members of the same name.
-  mutating func uniqueSkip() throws(MalformedMessage) {
-    switch try peek() {
-    case UInt8(ascii: "{"):
-      try uniqueObject { (_, reader) throws(MalformedMessage) in try reader.uniqueSkip() }
-    case UInt8(ascii: "["):
-      try array { (reader) throws(MalformedMessage) in try reader.uniqueSkip() }
-    default: try skip()
     }
   }
 }
