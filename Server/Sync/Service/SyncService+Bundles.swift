@@ -36,7 +36,7 @@ extension SyncService {
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let bundle = try Self.bundleName(context)
-    let request = try decoded(context.request.body, BundleChangeRequest.init(decoding:))
+    let request = try read(context.request.body, BundleChangeRequest.init(decoding:limits:))
     let space = try await find(name)
     let (store, mark) = (parts.store, mark(context.principal ?? .anonymous))
     let record = try await ask { () async throws(StoreError) in
@@ -53,7 +53,7 @@ extension SyncService {
   func addBundleReports(
     _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
-    let request = try decoded(context.request.body, BundleReportsRequest.init(decoding:))
+    let request = try read(context.request.body, BundleReportsRequest.init(decoding:limits:))
     context.device = request.device
     let space = try await find(name)
     let (store, now, quota) = (parts.store, parts.clock.wall(), parts.quotas.devices)
@@ -74,16 +74,6 @@ extension SyncService {
         "a bundle's name has 1 to 64 characters of a–z 0–9 _ - and begins with a letter or digit")
     }
     return name
-  }
-
-  private func decoded<T>(
-    _ body: [UInt8], _ read: ([UInt8]) throws(MalformedMessage) -> T
-  ) throws(Problem) -> T {
-    do {
-      return try read(body)
-    } catch {
-      throw Problem(.malformedMessage, error.description)
-    }
   }
 }
 
