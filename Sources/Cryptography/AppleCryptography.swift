@@ -38,27 +38,6 @@
 
     // MARK: AES
 
-    /// Returns `bytes` encrypted from the block of `counter` on; the key stream's first `skipped`
-    /// bytes are not used.
-    static func aesCTR(
-      _ bytes: [UInt8], key: [UInt8], counter: [UInt8], skipped: Int
-    ) -> [UInt8] {
-      var cipher: CCCryptorRef?
-      let made = CCCryptorCreateWithMode(
-        CCOperation(kCCEncrypt), CCMode(kCCModeCTR), CCAlgorithm(kCCAlgorithmAES),
-        CCPadding(ccNoPadding), counter, key, key.count, nil, 0, 0,
-        CCModeOptions(kCCModeOptionCTR_BE), &cipher)
-      precondition(made == kCCSuccess, "CommonCrypto has no AES-256-CTR")
-      defer { CCCryptorRelease(cipher) }
-      let source = [UInt8](repeating: 0, count: skipped) + bytes
-      var result = [UInt8](repeating: 0, count: source.count)
-      var count = 0
-      let status = CCCryptorUpdate(
-        cipher, source, source.count, &result, result.count, &count)
-      precondition(status == kCCSuccess && count == source.count, "CommonCrypto could not go on")
-      return Array(result[skipped...])
-    }
-
     /// Returns the encrypted content with the tag at the end.
     static func aesGCMSeal(
       _ content: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]

@@ -68,30 +68,6 @@
 
     // MARK: AES
 
-    /// Returns `bytes` encrypted from the block of `counter` on; the key stream's first `skipped`
-    /// bytes are not used.
-    static func aesCTR(
-      _ bytes: [UInt8], key: [UInt8], counter: [UInt8], skipped: Int
-    ) -> [UInt8] {
-      OpenSSL.prepare()
-      let cipher = EVP_CIPHER_CTX_new()
-      defer { EVP_CIPHER_CTX_free(cipher) }
-      let zeros = [UInt8](repeating: 0, count: counter.count)
-      var unused = zeros
-      var result = bytes
-      var count: Int32 = 0
-      let done = result.withUnsafeMutableBytes { buffer in
-        let bytes = buffer.bindMemory(to: UInt8.self)
-        guard let start = bytes.baseAddress,
-          EVP_EncryptInit_ex(cipher, EVP_aes_256_ctr(), nil, key, counter) == 1,
-          EVP_EncryptUpdate(cipher, &unused, &count, zeros, Int32(skipped)) == 1
-        else { return false }
-        return EVP_EncryptUpdate(cipher, start, &count, start, Int32(bytes.count)) == 1
-      }
-      precondition(done, "OpenSSL has no AES-256-CTR")
-      return result
-    }
-
     /// Returns the encrypted content with the tag at the end.
     static func aesGCMSeal(
       _ content: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]

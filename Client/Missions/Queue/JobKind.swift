@@ -1,7 +1,7 @@
 import FerryProtocol
 
 /// A kind of jobs in a ``JobQueue``: their names, and the reasons why they wait or fail.
-protocol JobKind {
+protocol JobKind: Sendable {
   associatedtype ID: Hashable & Comparable & Sendable
   associatedtype Failure: Error & Equatable
 
@@ -23,6 +23,28 @@ enum JobObstacle<ID> {
   case cycle
 }
 
+extension JobObstacle {
+  /// True if the job may start later.
+  var isWait: Bool { if case .waits = self { true } else { false } }
+
+  /// Returns the reason for users.
+  ///
+  /// - Parameters:
+  ///   - noun: the name of one job of the kind.
+  ///   - lack: how a job that comes first can be unknown.
+  ///   - cause: the reason of the job that comes first.
+  func text(_ noun: String, lack: String, cause: String?) -> String {
+    switch self {
+    case .waits(let id): return "it waits for \(noun) \(id)"
+    case .lacks(let id): return "its predecessor, \(noun) \(id), \(lack)"
+    case .failed(let id, let state):
+      let end = state == .failed ? "failed" : "was cancelled"
+      return "its predecessor, \(noun) \(id), \(end)\(cause.map { ": \($0)" } ?? "")"
+    case .cycle: return "it waits for itself: the \(noun)s form a cycle"
+    }
+  }
+}
+
 /// The limits of a queue.
 struct JobLimits: Sendable, Equatable {
   /// The most jobs at once.
@@ -36,17 +58,10 @@ struct JobLimits: Sendable, Equatable {
 /// Missions in a queue.
 enum MissionJobs: JobKind {
   static func reason(_ obstacle: JobObstacle<MissionID>, _ cause: MissionError?) -> MissionError? {
-    let text: String
-    switch obstacle {
-    case .waits(let id): return MissionError(.waiting, "it waits for mission \(id)")
-    case .lacks(let id): text = "its predecessor, mission \(id), is neither stored nor requested"
-    case .failed(let id, let state):
-      let why = cause.map { ": \($0)" } ?? ""
-      let what = state == .failed ? "failed" : "was cancelled"
-      text = "its predecessor, mission \(id), \(what)\(why)"
-    case .cycle: text = "it waits for itself: the missions form a cycle"
-    }
-    return MissionError(.dependency, text)
+    MissionError(
+      obstacle.isWait ? .waiting : .dependency,
+      obstacle.text(
+        "mission", lack: "is neither stored nor requested", cause: cause?.description))
   }
 }
 
@@ -59,18 +74,9 @@ enum DownloadJobs: JobKind {
   static func reason(
     _ obstacle: JobObstacle<DownloadID>, _ cause: DownloadError?
   ) -> DownloadError? {
-    let text: String
-    switch obstacle {
-    case .waits(let id): return DownloadError(.waiting, "it waits for download \(id)")
-    case .lacks(let id):
-      text = "download \(id), which comes first, was removed before it was done"
-    case .failed(let id, let state):
-      let why = cause.map { ": \($0.message)" } ?? ""
-      let what = state == .failed ? "failed" : "was cancelled"
-      text = "download \(id), which comes first, \(what)\(why)"
-    case .cycle: text = "it waits for itself: the downloads form a cycle"
-    }
-    return DownloadError(.dependency, text)
+    DownloadError(
+      obstacle.isWait ? .waiting : .dependency,
+      obstacle.text("download", lack: "was removed before it was done", cause: cause?.message))
   }
 
   /// Returns why a download cannot be added.
