@@ -1,22 +1,22 @@
 import FerryExecutors
 
+/// A module's error type. It converts the errors of files and indexes, and keeps their meaning.
+package protocol ConvertingError: Error {
+  init(converting error: any Error)
+}
+
+extension ConvertingError {
+  /// Runs `body` with errors of this type.
+  package static func converting<T>(_ body: () throws -> T) throws(Self) -> T {
+    do { return try body() } catch { throw Self(converting: error) }
+  }
+}
+
 extension WorkExecutor {
-  /// Runs one blocking closure in turn, with this module's errors.
-  func files<T: Sendable>(
-    _ body: @escaping @Sendable () throws(FileStoreError) -> T
-  ) async throws(FileStoreError) -> T {
-    let result: Result<T, FileStoreError>
-    do {
-      result = try await run {
-        do throws(FileStoreError) {
-          return .success(try body())
-        } catch {
-          return .failure(error)
-        }
-      }
-    } catch {
-      throw FileStoreError(.files, String(describing: error))
-    }
-    return try result.get()
+  /// Runs one blocking closure in turn, with errors of one type.
+  package func perform<T: Sendable, Failure: ConvertingError>(
+    _ failure: Failure.Type, _ body: @escaping @Sendable () throws -> T
+  ) async throws(Failure) -> T {
+    do { return try await run(body) } catch { throw Failure(converting: error) }
   }
 }

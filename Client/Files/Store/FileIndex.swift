@@ -21,8 +21,9 @@ final class FileIndex {
   init(folders: FileFolders, keys: FileKeys, fileSystem: String?) throws {
     self.folders = folders
     self.keys = keys
-    connection = try SQLiteConnection(path: folders.root + "/index.db", fileSystem: fileSystem)
-    try FileIndexSchema.prepare(connection)
+    connection = try SQLiteConnection.index(
+      folders.root + "/index.db", fileSystem: fileSystem, isDurable: true,
+      steps: [FileIndexSchema.statements])
     try connection.transaction { try checkKey() }
     try finishMovesUnlessFull()
     try folders.sweep { draft in

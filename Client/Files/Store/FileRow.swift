@@ -44,9 +44,7 @@ struct FileRow: Sendable, Equatable {
 
 /// The tables of the index.
 enum FileIndexSchema {
-  private static let version: Int64 = 1
-
-  private static let statements = """
+  static let statements = """
     CREATE TABLE settings(name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE files(
       name BLOB PRIMARY KEY,                  -- of the file: the hash of the key
@@ -73,20 +71,6 @@ enum FileIndexSchema {
     CREATE TRIGGER files_delete AFTER DELETE ON files BEGIN
       UPDATE totals SET count = count - 1, bytes = bytes - OLD.size, stored = stored - OLD.stored;
     END;
-    PRAGMA user_version = 1;
     """
 
-  /// Creates the tables. A commit is on the disk when it returns.
-  static func prepare(_ connection: SQLiteConnection) throws {
-    try connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;")
-    try connection.transaction {
-      let found = try connection.first("PRAGMA user_version") { $0.int64(0) } ?? 0
-      if found == version { return }
-      guard found == 0 else {
-        throw FileStoreError(
-          .index, "the store was written by a later version of Ferry (format \(found))")
-      }
-      try connection.execute(statements)
-    }
-  }
 }

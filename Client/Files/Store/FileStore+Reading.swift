@@ -98,7 +98,7 @@ public final class FileReader: Sendable {
   public func read(from offset: Int64, count: Int) async throws(FileStoreError) -> [UInt8] {
     guard offset >= 0, offset < file.size, count > 0 else { return [] }
     let count = Int(min(Int64(count), file.size - offset))
-    return try await executor.files { [box] () throws(FileStoreError) in
+    return try await executor.perform(FileStoreError.self) { [box] in
       try box.read(from: offset, count: count)
     }
   }
@@ -115,7 +115,7 @@ public final class FileReader: Sendable {
     let found: Result<Bool, FileStoreError> = await withTaskCancellationHandler {
       do throws(FileStoreError) {
         return .success(
-          try await executor.files { [box] () throws(FileStoreError) in
+          try await executor.perform(FileStoreError.self) { [box] in
             try box.hash { !flag.isSet } == hash
           })
       } catch {

@@ -77,7 +77,7 @@ extension FileStore {
         replaced: try index.row(name)?.bytesOnDisk ?? 0, used: try index.totals().stored)
     }
     let suffix = keys.suffix(of: key)
-    let draft = try await writer.files { [folders, keys, writer] () throws(FileStoreError) in
+    let draft = try await writer.perform(FileStoreError.self) { [folders, keys, writer] in
       DraftWriter(
         try FileDraft.begin(of: name, suffix: suffix, in: folders, keys: keys, bytesMax: limit),
         on: writer)

@@ -25,8 +25,7 @@ public final class FileStore: Sendable {
 
   let folders: FileFolders
   let keys: FileKeys
-  let index: IndexBox
-  let indexer: any WorkExecutor
+  let index: IndexFile<FileIndex, FileStoreError>
   /// Threads for content, so the index does not wait for it.
   let writer: any WorkExecutor
   let reader: any WorkExecutor
@@ -68,26 +67,22 @@ public final class FileStore: Sendable {
   ) async throws(FileStoreError) -> FileStore {
     let keys = try FileKeys(key: key)
     let folders = FileFolders(root: folder, system: system)
-    let indexer = makeExecutor("file-index")
-    let index = try await indexer.files { () throws(FileStoreError) in
-      try FileStoreError.converting {
-        try folders.make()
-        return IndexBox(try FileIndex(folders: folders, keys: keys, fileSystem: fileSystem))
-      }
+    let index = try await IndexFile<FileIndex, FileStoreError>(on: makeExecutor("file-index")) {
+      try folders.make()
+      return try FileIndex(folders: folders, keys: keys, fileSystem: fileSystem)
     }
     return FileStore(
-      folders, keys, options, index, indexer, makeExecutor("file-writer"),
-      makeExecutor("file-reader"), now)
+      folders, keys, options, index, makeExecutor("file-writer"), makeExecutor("file-reader"), now)
   }
 
   private init(
-    _ folders: FileFolders, _ keys: FileKeys, _ options: FileStoreOptions, _ index: IndexBox,
-    _ indexer: any WorkExecutor, _ writer: any WorkExecutor, _ reader: any WorkExecutor,
-    _ now: @escaping @Sendable () -> Int64
+    _ folders: FileFolders, _ keys: FileKeys, _ options: FileStoreOptions,
+    _ index: IndexFile<FileIndex, FileStoreError>, _ writer: any WorkExecutor,
+    _ reader: any WorkExecutor, _ now: @escaping @Sendable () -> Int64
   ) {
     folder = folders.root
     (self.folders, self.keys, self.options) = (folders, keys, options)
-    (self.index, self.indexer, self.writer, self.reader) = (index, indexer, writer, reader)
+    (self.index, self.writer, self.reader) = (index, writer, reader)
     self.now = now
   }
 
@@ -197,9 +192,7 @@ public final class FileStore: Sendable {
   func indexed<T: Sendable>(
     _ body: @escaping @Sendable (FileIndex) throws -> T
   ) async throws(FileStoreError) -> T {
-    try await indexer.files { [index] () throws(FileStoreError) in
-      try FileStoreError.converting { try body(index.value) }
-    }
+    try await index.use(body)
   }
 
   /// Returns the time of the machine's clock.
@@ -210,26 +203,15 @@ public final class FileStore: Sendable {
   }
 }
 
-/// Carries the index to its thread.
-// SAFETY: only closures on the executor beside it touch `value`, one at a time; the last reference
-// may be dropped on any thread, when no closure can run any more.
-final class IndexBox: @unchecked Sendable {
-  let value: FileIndex
-  init(_ value: FileIndex) { self.value = value }
-}
-
-extension FileStoreError {
-  /// Runs `body` with this module's errors.
-  static func converting<T>(_ body: () throws -> T) throws(FileStoreError) -> T {
-    do {
-      return try body()
-    } catch let error as FileStoreError {
-      throw error
-    } catch let error as SQLiteError {
-      let message = "the index of the file store could not be used: \(error.message)"
-      throw FileStoreError(error.isDiskFull ? .diskFull : .index, message)
-    } catch {
-      throw FileStoreError(.files, String(describing: error))
+extension FileStoreError: ConvertingError {
+  package init(converting error: any Error) {
+    switch error {
+    case let error as FileStoreError: self = error
+    case let error as SQLiteError:
+      self.init(
+        error.isDiskFull ? .diskFull : .index,
+        "the index of the file store could not be used: \(error.message)")
+    default: self.init(.files, String(describing: error))
     }
   }
 }

@@ -1,12 +1,12 @@
 import FerryExecutors
+import FerryFiles
 import FerryProtocol
 import FerrySQLite
 
 /// The states of bundles in a SQLite file, for any number of processes. Each change is one
 /// transaction: a process killed at any moment leaves the state before or after it.
 package final class BundleStore: Sendable {
-  private let executor: any WorkExecutor
-  private let connection: BundleConnection
+  private let index: IndexFile<SQLiteConnection, BundleError>
 
   /// Opens the file at `path`, and creates an absent one.
   package static func open(_ path: String) async throws(BundleError) -> BundleStore {
@@ -16,21 +16,13 @@ package final class BundleStore: Sendable {
   package static func open(
     _ path: String, on executor: any WorkExecutor, fileSystem: String? = nil
   ) async throws(BundleError) -> BundleStore {
-    let connection = try await executor.attempt {
-      let connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
-      try connection.execute("PRAGMA journal_mode=WAL")
-      // A switch is on the disk when it returns: few are made, and each matters.
-      try connection.execute("PRAGMA synchronous=FULL")
-      try connection.transaction { try connection.execute(tables) }
-      return BundleConnection(connection)
-    }
-    return BundleStore(executor: executor, connection: connection)
+    // A switch is on the disk when it returns: few are made, and each matters.
+    BundleStore(
+      index: try await IndexFile.open(
+        path, on: executor, fileSystem: fileSystem, isDurable: true, steps: [tables]))
   }
 
-  private init(executor: any WorkExecutor, connection: BundleConnection) {
-    self.executor = executor
-    self.connection = connection
-  }
+  private init(index: IndexFile<SQLiteConnection, BundleError>) { self.index = index }
 
   private static let tables = """
     CREATE TABLE IF NOT EXISTS bundles(
@@ -60,17 +52,14 @@ package final class BundleStore: Sendable {
 
   /// Returns the state of a bundle.
   func state(of name: BundleName) async throws(BundleError) -> BundleState {
-    try await executor.attempt { [connection] in
-      try connection.value.transaction(.deferred) { try connection.read(name) }
-    }
+    try await index.read { try Self.read(name, on: $0) }
   }
 
   /// Returns the bundles with a state, by name.
   func names() async throws(BundleError) -> [BundleName] {
-    try await executor.attempt { [connection] in
-      try connection.value.rows("SELECT name FROM bundles ORDER BY name") {
-        BundleName($0.text(0))
-      }.compactMap { $0 }
+    try await index.read { connection in
+      try connection.rows("SELECT name FROM bundles ORDER BY name") { BundleName($0.text(0)) }
+        .compactMap { $0 }
     }
   }
 
@@ -79,47 +68,40 @@ package final class BundleStore: Sendable {
   func change(
     _ name: BundleName, _ body: @escaping @Sendable (inout BundleState) -> Void
   ) async throws(BundleError) -> BundleState {
-    try await executor.attempt { [connection] in
-      try connection.value.transaction {
-        let before = try connection.read(name)
-        var state = before
-        body(&state)
-        if state != before { try connection.write(state, of: name) }
-        return state
-      }
+    try await index.write { connection in
+      let before = try Self.read(name, on: connection)
+      var state = before
+      body(&state)
+      if state != before { try Self.write(state, of: name, on: connection) }
+      return state
     }
   }
-}
 
-/// Carries the connection to its thread.
-// SAFETY: only closures on the executor beside it touch `value`, one at a time; the last reference
-// may be dropped on any thread, when no closure can run any more.
-private final class BundleConnection: @unchecked Sendable {
-  let value: SQLiteConnection
+  // MARK: Rows
 
-  init(_ value: SQLiteConnection) { self.value = value }
-
-  func read(_ name: BundleName) throws -> BundleState {
-    let outcomes = try value.rows(
+  private static func read(
+    _ name: BundleName, on connection: SQLiteConnection
+  ) throws -> BundleState {
+    let outcomes = try connection.rows(
       """
       SELECT version, manifest, failure, blocked, number, reported FROM outcomes WHERE name = ?
       ORDER BY place
       """, name.value
     ) { row -> KeptOutcome? in
-      Self.key(row, 0).map {
+      key(row, 0).map {
         KeptOutcome(
           key: $0, failure: row.optionalText(2).map { BundleReason(bounding: $0) },
           isBlocked: row.int64(3) != 0, number: row.int64(4), isReported: row.int64(5) != 0)
       }
     }.compactMap { $0 }
-    let formers = try value.rows(
+    let formers = try connection.rows(
       "SELECT version, manifest FROM formers WHERE name = ? ORDER BY place", name.value
-    ) { Self.key($0, 0) }.compactMap { $0 }
-    let state = try value.first(
+    ) { key($0, 0) }.compactMap { $0 }
+    let state = try connection.first(
       "SELECT active, active_manifest, confirmed FROM bundles WHERE name = ?", name.value
     ) { row in
       BundleState(
-        active: Self.key(row, 0), isConfirmed: row.int64(2) != 0, formers: formers,
+        active: key(row, 0), isConfirmed: row.int64(2) != 0, formers: formers,
         outcomes: outcomes)
     }
     return state ?? BundleState(active: nil, isConfirmed: false, formers: [], outcomes: outcomes)
@@ -132,20 +114,22 @@ private final class BundleConnection: @unchecked Sendable {
     return BundleKey(version: version, manifest: manifest)
   }
 
-  func write(_ state: BundleState, of name: BundleName) throws {
-    try value.run(
+  private static func write(
+    _ state: BundleState, of name: BundleName, on connection: SQLiteConnection
+  ) throws {
+    try connection.run(
       "INSERT OR REPLACE INTO bundles VALUES (?, ?, ?, ?)", name.value,
       state.active?.version.description, state.active?.manifest.bytes,
       Int64(state.isConfirmed ? 1 : 0))
-    try value.run("DELETE FROM formers WHERE name = ?", name.value)
+    try connection.run("DELETE FROM formers WHERE name = ?", name.value)
     for (place, former) in state.formers.enumerated() {
-      try value.run(
+      try connection.run(
         "INSERT INTO formers VALUES (?, ?, ?, ?)", name.value, Int64(place),
         former.version.description, former.manifest.bytes)
     }
-    try value.run("DELETE FROM outcomes WHERE name = ?", name.value)
+    try connection.run("DELETE FROM outcomes WHERE name = ?", name.value)
     for (place, outcome) in state.outcomes.enumerated() {
-      try value.run(
+      try connection.run(
         "INSERT INTO outcomes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", name.value, Int64(place),
         outcome.key.version.description, outcome.key.manifest.bytes, outcome.failure?.text,
         Int64(outcome.isBlocked ? 1 : 0), outcome.number, Int64(outcome.isReported ? 1 : 0))
@@ -153,17 +137,12 @@ private final class BundleConnection: @unchecked Sendable {
   }
 }
 
-extension WorkExecutor {
-  /// Runs one blocking closure in turn, with the errors of bundles.
-  fileprivate func attempt<T: Sendable>(
-    _ body: @escaping @Sendable () throws -> T
-  ) async throws(BundleError) -> T {
-    do {
-      return try await run(body)
-    } catch let error as SQLiteError {
-      throw BundleError(.database, error.message)
-    } catch {
-      throw BundleError(.database, String(describing: error))
+extension BundleError: ConvertingError {
+  package init(converting error: any Error) {
+    switch error {
+    case let error as SQLiteError: self.init(.database, error.message)
+    case let error as FileStoreError: self.init(.database, error.message)
+    default: self.init(.database, String(describing: error))
     }
   }
 }

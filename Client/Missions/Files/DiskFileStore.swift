@@ -143,7 +143,7 @@ public final class DiskFileStore: MissionFiles {
   public func open(
     _ content: StoredContent, partSize: Int64, parts: [ContentHash]
   ) async throws(MissionError) -> MissionContent {
-    try await readers.perform { [folders, readers] in
+    try await readers.perform(MissionError.self) { [folders, readers] in
       guard try folders.has(content), let shelf = try folders.shelf(of: content.hash) else {
         throw MissionError(.damaged, "content \(content.hash) is missing or has another size")
       }
@@ -204,7 +204,7 @@ public final class DiskFileStore: MissionFiles {
   private func perform<T: Sendable>(
     _ body: @escaping @Sendable (StoreFolders) throws -> T
   ) async throws(MissionError) -> T {
-    try await executor.perform { [folders] in try body(folders) }
+    try await executor.perform(MissionError.self) { [folders] in try body(folders) }
   }
 }
 

@@ -2,6 +2,7 @@ import FerryCryptography
 import FerryExecutors
 import FerryFiles
 import FerryProtocol
+import FerrySQLite
 import Synchronization
 
 /// The content of an item, open for reads at any offset. It checks every returned byte: sealed
@@ -30,7 +31,7 @@ public final class MissionContent: Sendable {
   ) {
     let box = FileBox(file, reader)
     self.init(reader.content) { (offset, count) async throws(MissionError) in
-      try await executor.perform { try box.read(from: offset, count: count) }
+      try await executor.perform(MissionError.self) { try box.read(from: offset, count: count) }
     }
   }
 
@@ -126,31 +127,9 @@ struct PartReader: Sendable {
   }
 }
 
-extension WorkExecutor {
-  /// Runs one blocking closure in turn, with this module's errors.
-  func perform<T: Sendable>(
-    _ body: @escaping @Sendable () throws -> T
-  ) async throws(MissionError) -> T {
-    do {
-      return try await run(body)
-    } catch {
-      throw MissionError(converting: error)
-    }
-  }
-}
-
-extension MissionError {
-  /// Runs `body` with this module's errors.
-  static func converting<T>(_ body: () throws -> T) throws(MissionError) -> T {
-    do {
-      return try body()
-    } catch {
-      throw MissionError(converting: error)
-    }
-  }
-
+extension MissionError: ConvertingError {
   /// Converts any error; those of files keep their meaning.
-  init(converting error: any Error) {
+  package init(converting error: any Error) {
     switch error {
     case let error as MissionError: self = error
     case let error as FileStoreError:
@@ -164,6 +143,8 @@ extension MissionError {
         case .notFound, .badKey, .limitReached, .files: .files
         }
       self.init(kind, error.message)
+    case let error as SQLiteError:
+      self.init(error.isDiskFull ? .diskFull : .database, error.message)
     default: self.init(.files, String(describing: error))
     }
   }

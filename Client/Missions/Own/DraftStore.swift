@@ -1,12 +1,12 @@
 import FerryExecutors
+import FerryFiles
 import FerryProtocol
 import FerrySQLite
 import Foundation
 
 /// The rows of composed missions in an SQLite file of their own. Each call is one transaction.
 final class DraftStore: Sendable {
-  private let executor: any WorkExecutor
-  private let connection: ConnectionBox
+  private let index: IndexFile<SQLiteConnection, MissionError>
 
   private static let schema = """
     CREATE TABLE IF NOT EXISTS drafts(
@@ -28,31 +28,15 @@ final class DraftStore: Sendable {
   static func open(
     _ path: String, on executor: any WorkExecutor
   ) async throws(MissionError) -> DraftStore {
-    let connection = try await executor.perform {
-      try translated {
-        ConnectionBox(
-          try SQLiteConnection.open(path, settings: ["PRAGMA synchronous=FULL"], tables: schema))
-      }
-    }
-    return DraftStore(executor: executor, connection: connection)
+    DraftStore(
+      index: try await IndexFile.open(path, on: executor, isDurable: true, steps: [schema]))
   }
 
-  private init(executor: any WorkExecutor, connection: ConnectionBox) {
-    (self.executor, self.connection) = (executor, connection)
-  }
-
-  @discardableResult
-  private func write<T: Sendable>(
-    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
-  ) async throws(MissionError) -> T {
-    try await executor.perform { [connection] in
-      try translated { try connection.value.transaction { try body(connection.value) } }
-    }
-  }
+  private init(index: IndexFile<SQLiteConnection, MissionError>) { self.index = index }
 
   /// Returns all drafts in the order of addition.
   func drafts() async throws(MissionError) -> [Draft] {
-    try await write { connection in
+    try await index.write { connection in
       try connection.rows("SELECT \(Self.columns) FROM drafts ORDER BY number") { row in
         guard let id = MissionID(row.text(1)), let step = Draft.Step(rawValue: row.text(4)),
           let document = try? JSONDecoder().decode(
@@ -68,7 +52,7 @@ final class DraftStore: Sendable {
 
   /// Adds a draft. Returns it with the new number.
   func add(_ draft: Draft) async throws(MissionError) -> Draft {
-    try await write { connection in
+    try await index.write { connection in
       let document = Array(try JSONEncoder().encode(draft.document))
       try connection.run(
         "INSERT INTO drafts(mission, document, payload, step, seal, at) VALUES (?, ?, ?, ?, ?, ?)",
@@ -83,7 +67,7 @@ final class DraftStore: Sendable {
   func set(
     _ step: Draft.Step, _ reason: MissionError?, of number: Int64
   ) async throws(MissionError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run(
         "UPDATE drafts SET step = ?2, kind = ?3, item = ?4, message = ?5 WHERE number = ?1",
         number, step.rawValue, reason?.kind.rawValue, reason?.item, reason?.message)
@@ -92,7 +76,7 @@ final class DraftStore: Sendable {
 
   /// Stores the manifest of a draft after all items are here, unless it has ended meanwhile.
   func compose(_ number: Int64, manifest: [UInt8]) async throws(MissionError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run(
         """
         UPDATE drafts SET step = 'composed', manifest = ?2 WHERE number = ?1 AND step = 'fetching'
@@ -102,7 +86,7 @@ final class DraftStore: Sendable {
 
   /// Removes drafts.
   func remove(_ numbers: [Int64]) async throws(MissionError) {
-    try await write { connection in
+    try await index.write { connection in
       for number in numbers {
         try connection.run("DELETE FROM drafts WHERE number = ?", number)
       }

@@ -92,7 +92,9 @@ extension OwnMissions {
     for (place, download) in items where download.state == .done {
       let (item, file) = (draft.document.items[place], stagedFile(draft, place))
       let facts = download.file?.facts
-      fetched[place] = try await executor.perform { try Self.check(file, item, facts) }
+      fetched[place] = try await executor.perform(MissionError.self) {
+        try Self.check(file, item, facts)
+      }
     }
     if fetched.isEmpty {
       throw MissionError(.cancelled, item: draft.document.items[0].path, "all items were cancelled")
@@ -180,7 +182,7 @@ extension OwnMissions {
   func removeStaged(_ draft: Draft) async {
     let folder = folder
     // What stays is removed when the folder is opened again.
-    try? await executor.perform {
+    try? await executor.perform(MissionError.self) {
       try NamedFile.removeTree("\(draft.number)", in: "\(folder)/staged")
     }
   }

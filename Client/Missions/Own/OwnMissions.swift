@@ -61,7 +61,9 @@ public actor OwnMissions {
   ) async throws(MissionError) -> OwnMissions {
     let folder = URL(fileURLWithPath: folder).standardizedFileURL.path
     let executor = ThreadExecutor(name: "own-missions")
-    try await executor.perform { try NamedFile.makeFolder(folder, with: "staged") }
+    try await executor.perform(MissionError.self) {
+      try NamedFile.makeFolder(folder, with: "staged")
+    }
     let parts = try await makeParts("\(folder)/missions")
     let queue = try await openQueue(folder, options, parts)
     do throws(MissionError) {
@@ -196,7 +198,7 @@ public actor OwnMissions {
   private func begin(_ draft: Draft) async throws(MissionError) {
     if draft.step == .fetching, await queue.download(draft.downloadID(0)) == nil {
       let folder = folder
-      try await executor.perform {
+      try await executor.perform(MissionError.self) {
         try NamedFile.makeFolder("\(folder)/staged", with: "\(draft.number)")
       }
       do throws(DownloadError) { try await queue.add(downloads(of: draft)) } catch {

@@ -54,8 +54,7 @@ extension DownloadRow {
 /// A loss of power may undo the last transactions, except those that add downloads. Then the queue
 /// repeats some work: it writes a row after the row's file.
 final class DownloadStore: Sendable {
-  let executor: any WorkExecutor
-  private let connection: StoreConnection
+  let index: IndexFile<SQLiteConnection, DownloadError>
 
   private static let schema = """
     CREATE TABLE IF NOT EXISTS downloads(
@@ -77,60 +76,24 @@ final class DownloadStore: Sendable {
       file_parts BLOB                            -- the hashes of its parts, one after another
     );
     """
-  private static let settings = "PRAGMA synchronous=NORMAL"
-
   /// Opens the file at `path`, and creates an absent one.
   static func open(
     _ path: String, on executor: any WorkExecutor
   ) async throws(DownloadError) -> DownloadStore {
-    let connection = try await perform(on: executor) {
-      StoreConnection(
-        try SQLiteConnection.open(
-          path, settings: ["PRAGMA journal_mode=WAL", settings], tables: schema))
-    }
-    return DownloadStore(executor: executor, connection: connection)
+    DownloadStore(
+      index: try await IndexFile.open(path, on: executor, isDurable: false, steps: [schema]))
   }
 
-  private init(executor: any WorkExecutor, connection: StoreConnection) {
-    (self.executor, self.connection) = (executor, connection)
-  }
+  private init(index: IndexFile<SQLiteConnection, DownloadError>) { self.index = index }
 
   /// Closes the file, so no other files of SQLite are left beside it. Later calls throw.
-  func close() async { _ = try? await executor.run { [connection] in connection.close() } }
-
-  private static func perform<T: Sendable>(
-    on executor: any WorkExecutor, _ body: @escaping @Sendable () throws -> T
-  ) async throws(DownloadError) -> T {
-    do { return try await executor.run(body) } catch { throw DownloadError(converting: error) }
-  }
-
-  @discardableResult
-  private func write<T: Sendable>(
-    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
-  ) async throws(DownloadError) -> T {
-    try await Self.perform(on: executor) { [connection] in
-      let connection = try connection.open()
-      return try connection.transaction { try body(connection) }
-    }
-  }
-
-  private func writeDurably<T: Sendable>(
-    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
-  ) async throws(DownloadError) -> T {
-    try await Self.perform(on: executor) { [connection] in
-      let connection = try connection.open()
-      try connection.execute("PRAGMA synchronous=FULL")
-      // If this fails, commits are only more durable than necessary.
-      defer { try? connection.execute(Self.settings) }
-      return try connection.transaction { try body(connection) }
-    }
-  }
+  func close() async { await index.close() }
 
   // MARK: Rows
 
   /// Returns every download, in the order of addition.
   func rows() async throws(DownloadError) -> [DownloadRow] {
-    try await write { connection in
+    try await index.write { connection in
       try connection.rows(
         """
         SELECT id, number, request, path, size, hash, size_max, user_info, priority, after, state,
@@ -143,7 +106,7 @@ final class DownloadStore: Sendable {
 
   /// Adds downloads all together; they are on the disk when this returns. Returns their numbers.
   func add(_ rows: [DownloadRow]) async throws(DownloadError) -> [Int64] {
-    try await writeDurably { connection in
+    try await index.writeDurably { connection in
       try rows.map { row in
         let request = Array(try JSONEncoder().encode(row.request))
         let after = try Self.encoded(row.after)
@@ -164,7 +127,7 @@ final class DownloadStore: Sendable {
     of id: DownloadID
   ) async throws(DownloadError) {
     let isGone = state == .failed || state == .cancelled
-    try await write { connection in
+    try await index.write { connection in
       try connection.run(
         """
         UPDATE downloads SET state = ?2, kind = ?3, message = ?4, bytes_done = ?5, bytes_total = ?6
@@ -181,7 +144,7 @@ final class DownloadStore: Sendable {
   }
 
   func set(priority: Int, of id: DownloadID) async throws(DownloadError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run("UPDATE downloads SET priority = ?2 WHERE id = ?1", id.value, priority)
     }
   }
@@ -190,7 +153,7 @@ final class DownloadStore: Sendable {
   func set(
     _ map: ChunkMap, _ progress: DownloadProgress, of id: DownloadID
   ) async throws(DownloadError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run(
         "UPDATE downloads SET map = ?2, bytes_done = ?3, bytes_total = ?4 WHERE id = ?1", id.value,
         map.encoded(), progress.bytesDone, progress.bytesTotal)
@@ -199,7 +162,7 @@ final class DownloadStore: Sendable {
 
   /// Returns the fetched parts; `nil` if there are none.
   func map(of id: DownloadID) async throws(DownloadError) -> ChunkMap? {
-    try await write { connection in
+    try await index.write { connection in
       try connection.first("SELECT map FROM downloads WHERE id = ? AND map NOT NULL", id.value) {
         ChunkMap(encoded: $0.blob(0), chunkCount: 0)
       } ?? nil
@@ -208,7 +171,7 @@ final class DownloadStore: Sendable {
 
   /// Returns the facts about completely fetched content; `nil` if a part is missing.
   func file(of id: DownloadID) async throws(DownloadError) -> DownloadedFile? {
-    try await write { connection in
+    try await index.write { connection in
       try connection.first(
         """
         SELECT path, file_size, file_hash, file_parts FROM downloads
@@ -220,7 +183,7 @@ final class DownloadStore: Sendable {
 
   /// Stores the facts about completely fetched content; `nil` if it must be fetched again.
   func set(file: DownloadedFile?, of id: DownloadID) async throws(DownloadError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run(
         """
         UPDATE downloads SET file_size = ?2, file_hash = ?3, file_parts = ?4,
@@ -233,7 +196,7 @@ final class DownloadStore: Sendable {
   func remove(
     _ id: DownloadID, freeing followers: [DownloadID: [DownloadID]]
   ) async throws(DownloadError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run("DELETE FROM downloads WHERE id = ?", id.value)
       for (follower, after) in followers {
         try connection.run(
@@ -250,26 +213,8 @@ final class DownloadStore: Sendable {
   func perform<T: Sendable>(
     _ body: @escaping @Sendable () throws -> T
   ) async throws(DownloadError) -> T {
-    try await Self.perform(on: executor, body)
+    try await index.executor.perform(DownloadError.self, body)
   }
-}
-
-/// Carries the connection to its thread, until it is closed there.
-// SAFETY: only closures on the executor beside it touch `connection`, one at a time; the last
-// reference may be dropped on any thread, when no closure can run any more.
-private final class StoreConnection: @unchecked Sendable {
-  private var connection: SQLiteConnection?
-
-  init(_ connection: SQLiteConnection) { self.connection = connection }
-
-  func open() throws -> SQLiteConnection {
-    guard let connection else {
-      throw DownloadError(.busy, "the queue was closed", isTransient: false)
-    }
-    return connection
-  }
-
-  func close() { connection = nil }
 }
 
 extension DownloadRow {
@@ -335,9 +280,8 @@ extension DownloadError.Kind {
   }
 }
 
-extension DownloadError {
-  /// Converts an error of a file or of the queue's rows.
-  init(converting error: any Error) {
+extension DownloadError: ConvertingError {
+  package init(converting error: any Error) {
     switch error {
     case let error as DownloadError: self = error
     case let error as FileStoreError where error.kind == .diskFull:
@@ -348,6 +292,7 @@ extension DownloadError {
     case let error as SQLiteError:
       self.init(error.isDiskFull ? .diskFull : .file, error.message)
     case let error as MissionError: self.init(.file, error.message)
+    case is IndexClosed: self.init(.busy, "the queue was closed", isTransient: false)
     default: self.init(.file, String(describing: error))
     }
   }

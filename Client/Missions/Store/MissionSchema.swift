@@ -3,7 +3,7 @@ import FerrySQLite
 /// The tables of a mission store.
 enum MissionSchema {
   /// The steps from one format to the next; existing steps never change, new ones are added.
-  static let migrations: [String] = [
+  static let steps: [String] = [
     """
     CREATE TABLE missions(                    -- versions that were asked for
       mission TEXT NOT NULL,
@@ -90,34 +90,4 @@ enum MissionSchema {
     ALTER TABLE endings ADD COLUMN published INTEGER;
     """,
   ]
-
-  static let connectionSettings = """
-    PRAGMA synchronous=NORMAL;
-    PRAGMA journal_size_limit=16777216;
-    """
-
-  /// The setting that puts a commit on the disk before it returns
-  /// (https://sqlite.org/pragma.html#pragma_synchronous).
-  static let durable = "PRAGMA synchronous=FULL"
-
-  /// Migrates the file to the newest format. Safe if several processes open a new file at once.
-  static func prepare(_ connection: SQLiteConnection, path: String) throws {
-    try connection.execute("PRAGMA journal_mode=WAL")
-    try connection.execute(connectionSettings)
-    func format() throws -> Int {
-      Int(try connection.prepare("PRAGMA user_version").first { $0.int64(0) } ?? 0)
-    }
-    if try format() == migrations.count { return }
-    try connection.transaction {
-      let found = try format()
-      guard found <= migrations.count else {
-        throw MissionError(
-          .database,
-          "a later version of Ferry wrote \(path) (format \(found), this version supports "
-            + "\(migrations.count)); update Ferry")
-      }
-      for step in migrations[found...] { try connection.execute(step) }
-      try connection.execute("PRAGMA user_version=\(migrations.count)")
-    }
-  }
 }

@@ -5,7 +5,7 @@ extension SQLiteMissionStore {
   // MARK: Files
 
   public func files(of version: MissionVersion) async throws(MissionError) -> [MissionFileRow] {
-    try await read { connection in
+    try await index.read { connection in
       try connection.rows(
         """
         SELECT \(MissionFileRow.columns) FROM files AS f WHERE mission = ? AND version = ?
@@ -18,7 +18,7 @@ extension SQLiteMissionStore {
   public func file(
     _ path: String, of version: MissionVersion
   ) async throws(MissionError) -> MissionFileRow? {
-    try await read { connection in
+    try await index.read { connection in
       try connection.first(
         """
         SELECT \(MissionFileRow.columns) FROM files AS f
@@ -29,7 +29,7 @@ extension SQLiteMissionStore {
   }
 
   public func file(url: String) async throws(MissionError) -> MissionFileRow? {
-    try await read { [canonical] connection in
+    try await index.read { [canonical] connection in
       try connection.first(
         """
         SELECT \(MissionFileRow.columns) FROM files AS f
@@ -45,7 +45,7 @@ extension SQLiteMissionStore {
   public func chunkMap(
     of hash: ContentHash, chunkCount: Int
   ) async throws(MissionError) -> ChunkMap? {
-    try await read { connection in
+    try await index.read { connection in
       try connection.first("SELECT map FROM partials WHERE hash = ?", hash.bytes) {
         ChunkMap(encoded: $0.blob(0), chunkCount: chunkCount)
       } ?? nil
@@ -53,14 +53,14 @@ extension SQLiteMissionStore {
   }
 
   public func setChunkMap(_ map: ChunkMap, of hash: ContentHash) async throws(MissionError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run(
         "INSERT OR REPLACE INTO partials(hash, map) VALUES (?, ?)", hash.bytes, map.encoded())
     }
   }
 
   public func removeChunkMap(of hash: ContentHash) async throws(MissionError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run("DELETE FROM partials WHERE hash = ?", hash.bytes)
     }
   }
@@ -71,7 +71,7 @@ extension SQLiteMissionStore {
     _ object: ObjectRow, chunkSize: Int64, chunks: [ContentHash], path: String?
   ) async throws(MissionError) {
     let hash = object.content.hash
-    try await write { connection in
+    try await index.write { connection in
       try Self.forget(hash, on: connection)
       try connection.run(
         "INSERT INTO objects(hash, size, durable, at) VALUES (?, ?, ?, ?)", hash.bytes,
@@ -89,7 +89,7 @@ extension SQLiteMissionStore {
   }
 
   public func object(_ hash: ContentHash) async throws(MissionError) -> ObjectRow? {
-    try await read { connection in
+    try await index.read { connection in
       try connection.first(
         "SELECT size, durable, at FROM objects WHERE hash = ?", hash.bytes
       ) { row in
@@ -101,11 +101,11 @@ extension SQLiteMissionStore {
   }
 
   public func refers(to hash: ContentHash) async throws(MissionError) -> Bool {
-    try await read { try $0.exists("SELECT 1 FROM files WHERE hash = ?", hash.bytes) }
+    try await index.read { try $0.exists("SELECT 1 FROM files WHERE hash = ?", hash.bytes) }
   }
 
   public func removeObject(_ hash: ContentHash) async throws(MissionError) {
-    try await write { connection in
+    try await index.write { connection in
       try Self.forget(hash, on: connection)
       try connection.run(
         "UPDATE files SET local_path = NULL, completed_at = NULL WHERE hash = ?", hash.bytes)
@@ -113,7 +113,7 @@ extension SQLiteMissionStore {
   }
 
   public func part(_ chunk: ContentHash) async throws(MissionError) -> StoredPart? {
-    try await read { connection in
+    try await index.read { connection in
       try connection.first(
         """
         SELECT c.object, o.size, c.offset, c.length FROM chunks AS c
@@ -131,7 +131,7 @@ extension SQLiteMissionStore {
   public func chunks(
     of hash: ContentHash
   ) async throws(MissionError) -> (size: Int64, [ContentHash]) {
-    try await read { connection in
+    try await index.read { connection in
       var size: Int64 = 0
       let hashes = try connection.rows(
         "SELECT hash, length FROM chunks WHERE object = ? ORDER BY offset", hash.bytes
@@ -144,7 +144,7 @@ extension SQLiteMissionStore {
   }
 
   public func contents(of version: MissionVersion) async throws(MissionError) -> [ContentRow] {
-    try await read { connection in
+    try await index.read { connection in
       try connection.rows(
         """
         SELECT DISTINCT f.hash, f.size, o.durable, o.at FROM files AS f
@@ -162,7 +162,7 @@ extension SQLiteMissionStore {
   }
 
   public func needed() async throws(MissionError) -> NeededFiles {
-    try await write { connection in
+    try await index.write { connection in
       try connection.execute(
         """
         DELETE FROM objects WHERE hash NOT IN (SELECT hash FROM files);
@@ -187,7 +187,7 @@ extension SQLiteMissionStore {
   // MARK: Trust and settings
 
   public func signers() async throws(MissionError) -> [[UInt8]] {
-    try await read { connection in
+    try await index.read { connection in
       try Self.signers(on: connection)
     }
   }
@@ -197,7 +197,7 @@ extension SQLiteMissionStore {
   }
 
   public func trust(_ signer: [UInt8], at: Int64) async throws(MissionError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run("DELETE FROM signers")
       try Self.insert(signer: signer, at: at, on: connection)
     }
@@ -206,7 +206,7 @@ extension SQLiteMissionStore {
   public func trustFirst(
     _ signer: [UInt8], at: Int64
   ) async throws(MissionError) -> [[UInt8]] {
-    try await write { connection in
+    try await index.write { connection in
       let trusted = try Self.signers(on: connection)
       if !trusted.isEmpty { return trusted }
       try Self.insert(signer: signer, at: at, on: connection)
@@ -221,13 +221,13 @@ extension SQLiteMissionStore {
   }
 
   public func setting(_ name: String) async throws(MissionError) -> [UInt8]? {
-    try await read { try Self.setting(name, on: $0) }
+    try await index.read { try Self.setting(name, on: $0) }
   }
 
   public func makeSetting(
     _ name: String, _ value: [UInt8]
   ) async throws(MissionError) -> [UInt8] {
-    try await write { connection in
+    try await index.write { connection in
       if let made = try Self.setting(name, on: connection) { return made }
       try connection.run("INSERT INTO settings(name, value) VALUES (?, ?)", name, value)
       return value
@@ -237,7 +237,7 @@ extension SQLiteMissionStore {
   public func remakeSetting(
     _ name: String, _ value: [UInt8]
   ) async throws(MissionError) -> Bool {
-    try await write { connection in
+    try await index.write { connection in
       let hasContent = try connection.exists(
         """
         SELECT 1 FROM missions UNION ALL SELECT 1 FROM objects UNION ALL SELECT 1 FROM partials

@@ -3,7 +3,7 @@ import FerrySQLite
 
 extension SQLiteMissionStore {
   public func missions() async throws(MissionError) -> [MissionRow] {
-    try await read { connection in
+    try await index.read { connection in
       try connection.rows(
         "SELECT \(MissionRow.columns) FROM missions ORDER BY asked, mission, version"
       ) { try MissionRow($0) }
@@ -11,7 +11,7 @@ extension SQLiteMissionStore {
   }
 
   public func add(_ record: MissionRecord, at: Int64) async throws(MissionError) -> MissionRow {
-    try await write { connection in
+    try await index.write { connection in
       let rows = try connection.rows(
         "SELECT \(MissionRow.columns) FROM missions WHERE mission = ? ORDER BY version",
         record.id.value
@@ -69,7 +69,7 @@ extension SQLiteMissionStore {
   public func setState(
     _ state: MissionState, reason: MissionError?, of version: MissionVersion
   ) async throws(MissionError) -> Bool {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run(
         """
         UPDATE missions SET state = ?3, kind = ?4, item = ?5, message = ?6
@@ -81,7 +81,7 @@ extension SQLiteMissionStore {
   public func setProgress(
     bytesDone: Int64, itemsDone: Int64, of version: MissionVersion
   ) async throws(MissionError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run(
         """
         UPDATE missions SET bytes_done = ?3, items_done = ?4
@@ -91,7 +91,7 @@ extension SQLiteMissionStore {
   }
 
   public func complete(_ version: MissionVersion, at: Int64) async throws(MissionError) {
-    try await writeDurably { connection in
+    try await index.writeDurably { connection in
       try connection.run("UPDATE missions SET active = 0 WHERE mission = ?", version.mission.value)
       let changed = try connection.run(
         """
@@ -114,7 +114,7 @@ extension SQLiteMissionStore {
   public func setDamage(
     _ damage: MissionError?, of version: MissionVersion
   ) async throws(MissionError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run(
         """
         UPDATE missions SET kind = ?3, item = ?4, message = ?5
@@ -128,7 +128,7 @@ extension SQLiteMissionStore {
   public func setManifest(
     _ document: [UInt8], _ manifest: MissionManifest, of version: MissionVersion
   ) async throws(MissionError) {
-    try await write { [canonical] connection in
+    try await index.write { [canonical] connection in
       guard try Self.row(version, on: connection) != nil else {
         throw MissionError(.notFound, "mission \(version.mission) was removed meanwhile")
       }
@@ -156,7 +156,7 @@ extension SQLiteMissionStore {
   }
 
   public func manifest(of version: MissionVersion) async throws(MissionError) -> [UInt8]? {
-    try await read { connection in
+    try await index.read { connection in
       try connection.first(
         "SELECT document FROM manifests WHERE mission = ? AND version = ?", version
       ) { $0.blob(0) }
@@ -168,7 +168,7 @@ extension SQLiteMissionStore {
   public func remove(
     _ version: MissionVersion, ending: MissionEnding?
   ) async throws(MissionError) -> [ContentHash] {
-    try await writeDurably { connection in
+    try await index.writeDurably { connection in
       let orphans = try Self.contentOnly(of: version, on: connection)
       try Self.removeRows(of: version, on: connection)
       for hash in orphans { try Self.forget(hash, on: connection) }
@@ -219,7 +219,7 @@ extension SQLiteMissionStore {
   }
 
   public func endings() async throws(MissionError) -> [MissionEnding] {
-    try await read { connection in
+    try await index.read { connection in
       try connection.rows(
         """
         SELECT mission, version, title, state, kind, item, message, at, published FROM endings
@@ -236,7 +236,7 @@ extension SQLiteMissionStore {
   }
 
   public func forgetEnding(of mission: MissionID) async throws(MissionError) {
-    try await write { connection in
+    try await index.write { connection in
       try connection.run("DELETE FROM endings WHERE mission = ?", mission.value)
     }
   }
