@@ -24,6 +24,6 @@ struct ClosingTests {
     await closing.value
     #expect(shelf.running == 0)
     // Each repeated request would have a number.
-    #expect(await manager.waiterCount < 10)
+    #expect(await manager.waiters.count < 10)
   }
 }

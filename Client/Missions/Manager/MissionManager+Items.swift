@@ -147,7 +147,7 @@ extension MissionManager {
     job.stalled = { [self, source = job.source] failure in
       await stall(id, MissionError(failure, of: source), item)
     }
-    let board = runs[id]?.board
+    let board = downloads[id]?.board
     // The failures since the file last grew. A server that always breaks off at the same byte
     // fails, although it sends something.
     var failures = 0
@@ -183,8 +183,8 @@ extension MissionManager {
 
   /// Records that a mission's download has stalled.
   private func stall(_ id: MissionID, _ reason: MissionError, _ item: String?) async {
-    let fetched = runs[id]?.board?.progress().bytesFetched ?? 0
-    runs[id]?.stalledAt = fetched
+    let fetched = downloads[id]?.board?.progress().bytesFetched ?? 0
+    if isRunning(id) { downloads[id, default: Transfer()].stalledAt = fetched }
     await handle(.stalled(id, MissionError(.offline, item: item, reason.message)))
   }
 }

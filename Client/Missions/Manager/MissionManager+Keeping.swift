@@ -14,7 +14,7 @@ extension MissionManager {
         (statuses[index].state, statuses[index].reason) = (state, reason)
       }
       markOwner(whoIsAt: &statuses[index])
-      guard let progress = runs[statuses[index].id]?.board?.progress(),
+      guard let progress = downloads[statuses[index].id]?.board?.progress(),
         progress.version == statuses[index].version
       else { continue }
       statuses[index].bytesDone = progress.bytesDone
@@ -27,7 +27,7 @@ extension MissionManager {
   private func markOwner(whoIsAt status: inout MissionStatus) {
     guard status.state == .downloading else { return }
     if let reason = queue[status.id]?.reason, reason.kind == .busy { status.reason = reason }
-    guard runs[status.id] == nil, queue[status.id]?.state != .downloading,
+    guard !isRunning(status.id), queue[status.id]?.state != .downloading,
       let lock = try? files.lock(.mission(status.id))
     else { return }
     lock.release()
@@ -183,7 +183,7 @@ extension MissionManager {
   ///   ``MissionError/Kind/notFound``.
   public func remove(_ id: MissionID) async throws(MissionError) {
     if let state = queue[id]?.state, !state.isFinal { await handle(.cancel(id, .stopped)) }
-    while runs[id] != nil {
+    while isRunning(id) {
       await change()
       if Task.isCancelled { throw MissionError(.cancelled, "the removal was stopped") }
     }

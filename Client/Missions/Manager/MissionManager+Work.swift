@@ -21,7 +21,7 @@ extension MissionManager {
       defer { watch.cancel() }
       let manifest = try await manifest(of: row)
       let board = ProgressBoard(manifest, row, clock: surroundings.steadyClock)
-      runs[id]?.board = board
+      downloads[id, default: Transfer()].board = board
       try await reserve(manifest, as: row.version)
       try await fetchItems(of: manifest, row, board)
       try await activate(manifest, as: row.version)
@@ -95,11 +95,11 @@ extension MissionManager {
     let id = version.mission
     var (seen, reported): (Int64?, MissionProgress?) = (nil, nil)
     var isTurn = false
-    while !Task.isCancelled, runs[id] != nil {
+    while !Task.isCancelled, isRunning(id) {
       // A pause should take effect sooner than a report of progress.
       isTurn.toggle()
-      if isTurn, let progress = runs[id]?.board?.progress() {
-        if let stalledAt = runs[id]?.stalledAt,
+      if isTurn, let progress = downloads[id]?.board?.progress() {
+        if let stalledAt = downloads[id]?.stalledAt,
           progress.bytesFetched - stalledAt >= min(4_096, max(1, progress.bytesTotal / 16))
         {
           await goesOn(id)
@@ -142,8 +142,8 @@ extension MissionManager {
   }
 
   func goesOn(_ id: MissionID) async {
-    guard runs[id]?.stalledAt != nil else { return }
-    runs[id]?.stalledAt = nil
+    guard downloads[id]?.stalledAt != nil else { return }
+    downloads[id]?.stalledAt = nil
     await handle(.goesOn(id))
   }
 

@@ -6,7 +6,7 @@ import FerryProtocol
 /// Each mission is complete or absent. `path(_:)` is the folder of a complete version, and changes
 /// only when another one is complete. However this process ends, ``restore()`` continues the work.
 /// Any number of processes may manage the same missions; no mission is fetched by two of them.
-public actor MissionManager {
+public actor MissionManager: JobRunner {
   /// The files of the content.
   public nonisolated let files: any MissionFiles
   nonisolated let store: any MissionStore
@@ -16,26 +16,20 @@ public actor MissionManager {
   nonisolated let surroundings: MissionSurroundings
   nonisolated let hub = EventHub()
 
-  var queue: MissionQueue
+  var runs: JobRuns<MissionJobs>
+  var waiters = Waiters()
   var space: SpacePlan<MissionID, ContentHash>
-  /// Missions under way in this manager.
-  var runs: [MissionID: Run] = [:]
+  /// The transfers of missions under way in this manager.
+  var downloads: [MissionID: Transfer] = [:]
   /// The version to fetch, for each mission in the queue.
   var versions: [MissionID: MissionVersion] = [:]
   /// The states of missions with unwritten rows, after a failed write.
   var unwritten: [MissionID: (MissionState, MissionError?)] = [:]
   private var isClosed = false
   private var isSuspended = false
-  /// Pending effects of the queue.
-  private var effects: [MissionQueue.Effect] = []
-  private var isCarryingOut = false
-  private var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
-  /// The number of waits so far.
-  private(set) var waiterCount = 0
 
-  /// A mission under way in this manager.
-  struct Run {
-    var task: Task<Void, Never>
+  /// The transfer of a mission's items.
+  struct Transfer {
     var board: ProgressBoard?
     /// The bytes received until the connection was lost.
     var stalledAt: Int64?
@@ -84,7 +78,7 @@ public actor MissionManager {
     self.catalogue = catalogue
     self.options = options
     self.surroundings = surroundings
-    queue = MissionQueue(limits: JobLimits(atOnce: options.missionsAtOnce))
+    runs = JobRuns(MissionQueue(limits: JobLimits(atOnce: options.missionsAtOnce)))
     space = SpacePlan(margin: options.spaceMargin)
   }
 
@@ -101,7 +95,7 @@ public actor MissionManager {
   private func restoreNow() async throws(MissionError) -> [MissionID] {
     try await collect()
     var jobs: [MissionQueue.Job] = []
-    for row in try await store.missions() where runs[row.record.id] == nil {
+    for row in try await store.missions() where !isRunning(row.record.id) {
       switch KeepingPlan.restoring(row.state, isComplete: row.isComplete) {
       case .goesOn, .rests:
         versions[row.record.id] = row.version
@@ -154,7 +148,7 @@ public actor MissionManager {
     var jobs: [MissionQueue.Job] = []
     for record in wanted {
       // Already under way, perhaps in an earlier version: the earlier one ends first.
-      if let job = queue[record.id], runs[record.id] != nil {
+      if let job = queue[record.id], isRunning(record.id) {
         jobs.append(job)
         continue
       }
@@ -224,10 +218,7 @@ public actor MissionManager {
   /// this manager cannot be used any more.
   public func close() async {
     isClosed = true
-    for run in runs.values { run.task.cancel() }
-    wake()
-    // An interrupted caller closes, too: a cancellation must not end the wait, or it would spin.
-    while !runs.isEmpty { await nextChange() }
+    await stopJobs()
     hub.end()
   }
 
@@ -236,16 +227,16 @@ public actor MissionManager {
   public func suspend() async {
     guard !isClosed, !isSuspended else { return }
     isSuspended = true
-    for run in runs.values { run.task.cancel() }
-    while !runs.isEmpty { await nextChange() }
+    await stopJobs()
   }
 
   /// Continues the work of a suspended manager, as ``restore()`` continues the work of another
   /// process.
   public func resume() async {
     guard !isClosed, isSuspended else { return }
-    while !runs.isEmpty { await nextChange() }
-    queue = MissionQueue(limits: JobLimits(atOnce: options.missionsAtOnce))
+    await stopJobs()
+    guard !isClosed else { return }
+    runs = JobRuns(MissionQueue(limits: JobLimits(atOnce: options.missionsAtOnce)))
     isSuspended = false
     wake()
     // If the rows cannot be read now, the next request continues.
@@ -258,33 +249,9 @@ public actor MissionManager {
 
   // MARK: The queue
 
-  /// Passes an event to the queue, and executes the effects one after another.
-  func handle(_ event: MissionQueue.Event) async {
-    if isClosed || isSuspended { return }
-    for effect in queue.handle(event) {
-      // A stop takes effect at once, whatever else is being written.
-      if case .stop(let id) = effect { runs[id]?.task.cancel() } else { effects.append(effect) }
-    }
-    guard !isCarryingOut else { return }
-    isCarryingOut = true
-    while !effects.isEmpty { await carryOut(effects.removeFirst()) }
-    isCarryingOut = false
-    wake()
-  }
-
-  private func carryOut(_ effect: MissionQueue.Effect) async {
-    switch effect {
-    case .start(let id):
-      if isClosed || isSuspended { return }
-      let task = Task(executorPreference: surroundings.executor) { await self.run(id) }
-      runs[id] = Run(task: task)
-      // Stopped before the start: there was no task to cancel.
-      if queue[id]?.state != .downloading { task.cancel() }
-    case .stop: break
-    case .changed(let id, let state, let reason):
-      await store(state, reason, of: id)
-      hub.notify(.changed(id, state, reason))
-    }
+  func apply(_ state: MissionState, _ reason: MissionError?, to id: MissionID) async {
+    await store(state, reason, of: id)
+    hub.notify(.changed(id, state, reason))
   }
 
   /// Stores the state of a mission. If it ended without success, the files are removed once no
@@ -295,7 +262,7 @@ public actor MissionManager {
     case .done: unwritten[id] = nil
     case .failed, .cancelled:
       unwritten[id] = nil
-      guard runs[id] == nil, queue[id]?.state == state else { break }
+      guard !isRunning(id), queue[id]?.state == state else { break }
       let rows = (try? await store.missions()) ?? []
       guard let row = rows.first(where: { $0.version == version }) else { break }
       await discard(row, as: state, reason ?? .stopped)
@@ -312,10 +279,10 @@ public actor MissionManager {
     }
   }
 
-  private func run(_ id: MissionID) async {
-    let ending = await work(id)
+  func clean(_ id: MissionID, after ending: MissionQueue.Ending) async {
     space.release(id)
-    if !isClosed, !isSuspended, ending != .done, queue[id]?.state == .cancelled,
+    downloads[id] = nil
+    if !runs.isStopped, ending != .done, queue[id]?.state == .cancelled,
       let version = versions[id]
     {
       let rows = (try? await store.missions()) ?? []
@@ -323,16 +290,13 @@ public actor MissionManager {
         await discard(row, as: .cancelled, .stopped)
       }
     }
-    runs[id] = nil
-    await handle(.ended(id, ending))
-    wake()
   }
 
   // MARK: Waiting
 
   private func isIdle(_ id: MissionID) -> Bool {
     if isClosed { return true }
-    guard runs[id] == nil, !isCarryingOut else { return false }
+    guard !isRunning(id), !runs.isCarryingOut else { return false }
     guard let state = queue[id]?.state else { return true }
     return state.isFinal || state == .paused || queue.isIdle
   }
@@ -340,35 +304,7 @@ public actor MissionManager {
   /// Waits for the end of a cancelled run and the removal of its files; a new request comes after
   /// that.
   private func waitIfCancelled(_ id: MissionID) async {
-    while runs[id] != nil, queue[id]?.state == .cancelled, !Task.isCancelled { await change() }
-  }
-
-  /// Waits until anything has changed, or the task is cancelled.
-  func change() async {
-    waiterCount += 1
-    let number = waiterCount
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { waiter in
-        if Task.isCancelled { waiter.resume() } else { waiters[number] = waiter }
-      }
-    } onCancel: {
-      Task(executorPreference: surroundings.executor) { await self.wake(number) }
-    }
-  }
-
-  /// Waits until anything has changed, even in a cancelled task.
-  private func nextChange() async {
-    waiterCount += 1
-    let number = waiterCount
-    await withCheckedContinuation { waiters[number] = $0 }
-  }
-
-  private func wake(_ number: Int) { waiters.removeValue(forKey: number)?.resume() }
-
-  private func wake() {
-    let waiting = waiters.sorted { $0.key < $1.key }
-    waiters = [:]
-    for (_, waiter) in waiting { waiter.resume() }
+    while isRunning(id), queue[id]?.state == .cancelled, !Task.isCancelled { await change() }
   }
 }
 

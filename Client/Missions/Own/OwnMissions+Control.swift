@@ -70,7 +70,7 @@ extension OwnMissions {
   public func waitUntilIdle(_ ids: String...) async throws(MissionError) -> [MissionStatus] {
     let names = try ids.map { (id) throws(MissionError) in try Self.name(id) }
     while !isClosed {
-      let seen = changes
+      let seen = waiters.changes
       if Task.isCancelled { throw MissionError(.cancelled, "the wait was stopped") }
       let found = try await list().filter { names.contains($0.id) }
       let isBusy = known.values.contains { draft in
@@ -78,7 +78,7 @@ extension OwnMissions {
           && found.first { $0.id == draft.id }?.state != .paused
       }
       if !isBusy { return found }
-      if seen == changes { await change() }
+      if seen == waiters.changes { await change() }
     }
     throw MissionError(.cancelled, "the missions were closed")
   }

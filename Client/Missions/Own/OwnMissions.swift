@@ -17,7 +17,7 @@ import Foundation
 /// let model = try await missions.payload(of: "course-7", as: Course.self)
 /// print(try await missions.path("course-7"))
 /// ```
-public actor OwnMissions {
+public actor OwnMissions: Changing {
   /// The folder of the missions.
   public nonisolated let folder: String
   /// The manager of complete missions.
@@ -46,9 +46,7 @@ public actor OwnMissions {
   private var noted: Set<Int64> = []
   private var isReporting = false
   var isClosed = false
-  /// The number of changes so far.
-  private(set) var changes = 0
-  private var waiters: [CheckedContinuation<Void, Never>] = []
+  var waiters = Waiters()
 
   /// Opens the missions in a folder, and creates an absent one. Unfinished missions continue.
   ///
@@ -348,22 +346,5 @@ public actor OwnMissions {
     }
     isReporting = false
     wake()
-  }
-
-  func change() async {
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { waiter in
-        if Task.isCancelled { waiter.resume() } else { waiters.append(waiter) }
-      }
-    } onCancel: {
-      Task { await self.wake() }
-    }
-  }
-
-  func wake() {
-    changes += 1
-    let waiting = waiters
-    waiters = []
-    for waiter in waiting { waiter.resume() }
   }
 }

@@ -18,7 +18,7 @@ import Foundation
 /// try await queue.add(index, film)
 /// let file = try await film.finished()
 /// ```
-public actor DownloadQueue {
+public actor DownloadQueue: JobRunner {
   /// The path of the queue's file.
   public nonisolated let path: String
   nonisolated let store: DownloadStore
@@ -29,12 +29,12 @@ public actor DownloadQueue {
   /// `nil` for a queue in memory: no other process can open it.
   private let lock: FileLock?
 
-  var jobs: DownloadJobQueue
+  var runs: JobRuns<DownloadJobs>
+  var waiters = Waiters()
   /// The bytes still to write for each running download.
   var space: SpacePlan<DownloadID, DownloadID>
   private var found: [DownloadID: Download] = [:]
   private var order: [DownloadID] = []
-  private var tasks: [DownloadID: Task<Void, Never>] = [:]
   /// The failures in a row of each download: those since the file last grew.
   var failures: [DownloadID: Int] = [:]
   /// The most local bytes of each file so far.
@@ -42,10 +42,6 @@ public actor DownloadQueue {
   private var isClosed = false
   /// The number of calls that are storing added downloads.
   private var additions = 0
-  /// Pending effects of the jobs.
-  private var effects: [DownloadJobQueue.Effect] = []
-  private var isCarryingOut = false
-  private var waiters: [CheckedContinuation<Void, Never>] = []
 
   /// Opens the queue in the file at `path`, and creates an absent one. Unfinished downloads
   /// continue. `:memory:` is a queue in memory, for tests and previews.
@@ -126,9 +122,10 @@ public actor DownloadQueue {
     self.surroundings = surroundings
     self.rules = rules
     space = SpacePlan(margin: rules.spaceMargin)
-    jobs = JobQueue(
-      limits: rules.limits ?? JobLimits(atOnce: options.downloadsAtOnce),
-      isHeld: !options.startsAtOnce)
+    runs = JobRuns(
+      JobQueue(
+        limits: rules.limits ?? JobLimits(atOnce: options.downloadsAtOnce),
+        isHeld: !options.startsAtOnce))
   }
 
   private func restore() async throws(DownloadError) {
@@ -151,11 +148,11 @@ public actor DownloadQueue {
 
   /// Continues the downloads of an earlier process, unless the options have started them already.
   public func start() async {
-    if jobs.isHeld { await handle(.begin) }
+    if queue.isHeld { await handle(.begin) }
   }
 
   /// The most downloads fetched at once.
-  public var downloadsAtOnce: Int { jobs.limits.atOnce }
+  public var downloadsAtOnce: Int { queue.limits.atOnce }
 
   /// Changes the number of downloads fetched at once, from now on and for this process. With a
   /// lower number, running downloads end first; then the others follow.
@@ -199,7 +196,7 @@ public actor DownloadQueue {
       }
       rows.append(DownloadRow(download, userInfo: try download.info.get()))
     }
-    if let (id, fault) = jobs.fault(adding: rows.map(job)) {
+    if let (id, fault) = queue.fault(adding: rows.map(job)) {
       throw DownloadJobs.error(id, fault)
     }
     for download in downloads where !download.join(self) {
@@ -242,7 +239,7 @@ public actor DownloadQueue {
   func cancel(_ download: Download) async throws(DownloadError) {
     try checkOpen()
     await handle(.cancel(download.id, nil))
-    while !isClosed, jobs.isRunning(download.id) { await nextChange() }
+    while !isClosed, queue.isRunning(download.id) { await nextChange() }
   }
 
   func setPriority(_ priority: Int, of download: Download) async throws(DownloadError) {
@@ -272,8 +269,8 @@ public actor DownloadQueue {
     while additions > 0 { await nextChange() }
     try checkOpen()
     let id = download.id
-    guard found[id] === download, let job = jobs[id] else { return }
-    let freed = job.state == .done ? jobs.followers(of: id) : [:]
+    guard found[id] === download, let job = queue[id] else { return }
+    let freed = job.state == .done ? queue.followers(of: id) : [:]
     // From now on no added download can wait for it.
     await handle(job.state == .done ? .finished(id) : .removed(id))
     do throws(DownloadError) { try await store.remove(id, freeing: freed) } catch {
@@ -290,7 +287,7 @@ public actor DownloadQueue {
   public func waitUntilIdle() async {
     while !isClosed, !Task.isCancelled,
       found.values.contains(where: { $0.state == .ready || $0.state == .downloading })
-        || isCarryingOut || !tasks.isEmpty
+        || !runs.isIdle
     {
       await nextChange()
     }
@@ -300,8 +297,7 @@ public actor DownloadQueue {
   public func close() async {
     guard !isClosed else { return }
     isClosed = true
-    for task in tasks.values { task.cancel() }
-    while !tasks.isEmpty || isCarryingOut { await nextChange() }
+    await stopJobs()
     for download in found.values { download.leave() }
     await store.close()
     lock?.release()
@@ -310,57 +306,31 @@ public actor DownloadQueue {
 
   // MARK: Effects
 
-  /// Passes an event to the jobs, and executes the effects one after another.
-  func handle(_ event: DownloadJobQueue.Event) async {
-    for effect in jobs.handle(event) {
-      // A stop takes effect at once, whatever else is being written.
-      if case .stop(let id) = effect { tasks[id]?.cancel() } else { effects.append(effect) }
-    }
-    guard !isCarryingOut else { return }
-    isCarryingOut = true
-    while !effects.isEmpty { await carryOut(effects.removeFirst()) }
-    isCarryingOut = false
-    wake()
-  }
-
-  private func carryOut(_ effect: DownloadJobQueue.Effect) async {
-    if isClosed { return }
-    switch effect {
-    case .stop: break
-    case .start(let id):
-      guard let download = found[id] else { return }
-      tasks[id] = Task(executorPreference: surroundings.executor) { await self.run(download) }
-      // Stopped before the start: there was no task to cancel.
-      if jobs[id]?.state != .downloading { tasks[id]?.cancel() }
-    case .changed(let id, let state, let reason):
-      guard let download = found[id] else { return }
-      let isRunning = tasks[id] != nil
-      if state == .cancelled || state == .failed, !isRunning {
-        try? await remove(download.partialPath)
-      }
-      // If the row cannot be written, the next process repeats the work since the last state.
-      try? await store.set(state, reason, download.status.progress, of: id)
-      download.set(state, reason)
-    }
-  }
-
-  private func run(_ download: Download) async {
-    let ending = await work(download)
-    let id = download.id
-    space.release(id)
-    if jobs[id]?.state == .cancelled, ending != .done {
+  func apply(_ state: DownloadState, _ reason: DownloadError?, to id: DownloadID) async {
+    guard let download = found[id] else { return }
+    if state == .cancelled || state == .failed, !isRunning(id) {
       try? await remove(download.partialPath)
     }
-    tasks[id] = nil
-    if isClosed { return wake() }
-    await handle(.ended(id, ending))
-    if case .rests = ending { rest(id) }
-    wake()
+    // If the row cannot be written, the next process repeats the work since the last state.
+    try? await store.set(state, reason, download.status.progress, of: id)
+    download.set(state, reason)
+    if state == .ready { rest(id) }
+  }
+
+  func work(_ id: DownloadID) async -> DownloadJobQueue.Ending {
+    guard let download = found[id] else { return .stopped }
+    return await work(download)
+  }
+
+  func clean(_ id: DownloadID, after ending: DownloadJobQueue.Ending) async {
+    space.release(id)
+    guard queue[id]?.state == .cancelled, ending != .done, let download = found[id] else { return }
+    try? await remove(download.partialPath)
   }
 
   /// Begins a download's next attempt after a pause.
   private func rest(_ id: DownloadID) {
-    guard jobs[id]?.isResting == true else { return }
+    guard queue[id]?.isResting == true else { return }
     let random = surroundings.random()
     let count = max(1, failures[id] ?? 1)
     let pause = options.pauses.delay(afterFailures: count, random: random) ?? .zero
@@ -370,15 +340,5 @@ public actor DownloadQueue {
     }
   }
 
-  private func rested(_ id: DownloadID) async {
-    if !isClosed { await handle(.rested(id)) }
-  }
-
-  private func nextChange() async { await withCheckedContinuation { waiters.append($0) } }
-
-  private func wake() {
-    let waiting = waiters
-    waiters = []
-    for waiter in waiting { waiter.resume() }
-  }
+  private func rested(_ id: DownloadID) async { await handle(.rested(id)) }
 }
