@@ -10,14 +10,6 @@ public protocol Downloader: Sendable {
   func download(
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome
-
-  /// Returns the bytes of disk space needed for a content without any part here: by default the
-  /// size. A downloader that only moves files needs none.
-  func bytesNeeded(for content: StoredContent) async -> Int64
-}
-
-extension Downloader {
-  public func bytesNeeded(for content: StoredContent) async -> Int64 { content.size }
 }
 
 /// The source of a file.

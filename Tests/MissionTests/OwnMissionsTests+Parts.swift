@@ -48,29 +48,23 @@ extension OwnMissionsTests {
     await missions.close()
   }
 
-  @Test("the newest composed version is in the catalogue, until it ends")
-  func catalogue() async throws {
-    let catalogue = DraftCatalogue()
-    let (first, next) = (Publication("a", [("x", [1])]), Publication("a", version: 2, [("x", [2])]))
-    catalogue.set(next.record, of: 4)
-    catalogue.set(first.record, of: 3)
-    catalogue.set(Publication("0", [("x", [1])]).record, of: 7)
-    #expect(try await catalogue.missions().map(\.version) == [1, 2])
-    catalogue.remove(4)
-    #expect(try await catalogue.missions().map(\.version) == [1, 1])
-    catalogue.remove(3)
-    #expect(try await catalogue.missions().map(\.id.value) == ["0"])
-  }
-
-  @Test("looking at missions reads no draft again, and signs nothing")
-  func recordsOnce() async throws {
+  @Test(
+    "a composed mission has a manifest of this device: nothing signs it, and no catalogue has it")
+  func unsigned() async throws {
     let missions = try await open()
     try await missions.add(mission([image]))
     let status = try #require(try await missions.waitUntilIdle("course-7").first)
-    try await missions.drafts.remove([status.version])
-    let found = try await missions.manager.mission(OwnMissions.name("course-7"))
-    #expect(found.publishedVersion == status.version)
-    #expect(try await missions.payload(of: "course-7") == course)
+    let row = try #require(try await missions.manager.store.missions().first)
+    #expect(row.record.version == status.version && row.isActive)
+    #expect(row.record.signature.isEmpty && row.record.signer.isEmpty)
+    #expect(try await missions.manager.signers().isEmpty)
+    #expect(try await missions.manager.mission(row.record.id).publishedVersion == nil)
+    #expect(try await missions.manager.manifest(row.record.id).items.map(\.path) == [image.path])
+    // The same record in a catalogue is refused.
+    let document = try #require(try await missions.manager.store.manifest(of: row.version))
+    #expect(throws: MissionError.self) {
+      try ManifestCheck.manifest(document, of: row.record, in: DraftRule.space)
+    }
     await missions.close()
   }
 

@@ -150,20 +150,32 @@ struct OwnMissionsTests {
     await missions.close()
   }
 
-  @Test("a process killed after any step of the last part continues it")
-  func killedLate() async throws {
-    var missions = try await open()
-    try await missions.add(mission([image, lessons]))
-    try await missions.waitUntilIdle("course-7")
-    // As if the process had been killed before the manager had the content.
-    let number = try #require(try await missions.list().first?.version)
-    try await missions.manager.remove(OwnMissions.name("course-7"))
-    try await missions.drafts.set(.composed, nil, of: number)
-    await missions.close()
-    missions = try await open()
-    #expect(try await missions.waitUntilIdle("course-7").map(\.state) == [.done])
-    #expect(try await missions.verify("course-7").isIntact)
-    await missions.close()
+  @Test(
+    "a process that ends at any step between the last byte and the use continues, and fetches nothing again",
+    arguments: [nil, [UInt8](repeating: 5, count: 32)])
+  func endedLate(key: [UInt8]?) async throws {
+    var (step, isDone) = (0, false)
+    while !isDone {
+      let calls = CountingFileCalls()
+      var missions = try await open(key: key, system: calls)
+      // Each change of a folder from now on belongs to the step into use.
+      calls.changesLeft.withLock { $0 = step }
+      try await missions.add(mission([image, lessons]))
+      let status = try #require(try await missions.waitUntilIdle("course-7").first)
+      isDone = status.state == .done
+      if !isDone { #expect(status.state == .paused && status.reason?.kind == .files, "\(step)") }
+      await missions.close()
+      let before = server.served
+      missions = try await open(key: key)
+      #expect(try await missions.waitUntilIdle("course-7").map(\.state) == [.done], "\(step)")
+      #expect(server.served == before, "step \(step)")
+      #expect(try await missions.content(of: image.path, in: "course-7").readAll() == world.image)
+      #expect(try await missions.verify("course-7").isIntact)
+      try await missions.remove("course-7")
+      await missions.close()
+      step += 1
+    }
+    #expect(step > 4)
   }
 
   @Test("one missing item fails the whole mission, and the former version stays in use")

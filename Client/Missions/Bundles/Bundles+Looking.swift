@@ -6,7 +6,7 @@ extension Bundles {
     var names = Set(try await store.names())
     let records: [MissionRecord]
     do throws(MissionError) {
-      records = try await missions.catalogue.missions()
+      records = try await missions.published()
     } catch {
       throw BundleError(error)
     }
@@ -20,7 +20,7 @@ extension Bundles {
   public func versions(of name: BundleName) async throws(BundleError) -> [BundleStatus] {
     let records: [MissionRecord]
     do throws(MissionError) {
-      records = try await missions.catalogue.missions()
+      records = try await missions.published()
     } catch {
       throw BundleError(error)
     }

@@ -235,7 +235,7 @@ public final class Bundles: Sendable {
     let records: [MissionRecord]
     let device: DeviceID
     do throws(MissionError) {
-      records = try await missions.catalogue.missions()
+      records = try await missions.published()
       device = try await surroundings.device()
     } catch {
       throw BundleError(error)

@@ -2,7 +2,7 @@ import FerryCryptography
 import FerryProtocol
 import Foundation
 
-/// Checks that a manifest is the catalogue's, signed by a trusted signer (SPEC.md §21).
+/// Checks that a manifest is the record's, and signed by a trusted signer (SPEC.md §21).
 enum ManifestCheck {
   /// Rejects an untrusted signer before any download. While no signer is trusted, every signer is
   /// accepted.
@@ -16,19 +16,15 @@ enum ManifestCheck {
   }
 
   /// Reads a manifest's document after all possible checks.
+  ///
+  /// - Parameter isSigned: false for a manifest made on this device.
   static func manifest(
-    _ document: [UInt8], of record: MissionRecord, in space: SpaceName
+    _ document: [UInt8], of record: MissionRecord, in space: SpaceName, isSigned: Bool = true
   ) throws(MissionError) -> MissionManifest {
     guard ContentHash(SHA256.digest(of: document)) == record.manifest else {
       throw MissionError(.badManifest, "the manifest does not match the catalogue's hash")
     }
-    guard let signer = try? Ed25519.PublicKey(record.signer),
-      signer.isValid(record.signature, for: MissionManifest.signedMessage(document))
-    else {
-      throw MissionError(
-        .badSignature, "the manifest's signature is not valid for \(base64(record.signer))"
-      )
-    }
+    if isSigned { try checkSignature(of: document, record) }
     let manifest: MissionManifest
     do {
       manifest = try MissionManifest(decoding: document)
@@ -52,6 +48,17 @@ enum ManifestCheck {
           + "lists \(manifest.items.count) and \(manifest.size)")
     }
     return manifest
+  }
+
+  private static func checkSignature(
+    of document: [UInt8], _ record: MissionRecord
+  ) throws(MissionError) {
+    guard let signer = try? Ed25519.PublicKey(record.signer),
+      signer.isValid(record.signature, for: MissionManifest.signedMessage(document))
+    else {
+      throw MissionError(
+        .badSignature, "the manifest's signature is not valid for \(base64(record.signer))")
+    }
   }
 
   /// Returns a key in the form of `ferryd mission key` and `ferry mission trust`.

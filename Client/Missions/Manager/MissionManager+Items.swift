@@ -71,22 +71,28 @@ extension MissionManager {
       let chunks = item.chunks
       if files.isSealed { try await reuseSealed(item, manifest.chunkSize) }
       let job = DownloadJob(
-        source: item.isHosted ? .blob(item.hash) : .published(item.url ?? ""), size: item.size,
-        hash: item.hash, chunkSize: chunks.isEmpty ? max(1, item.size) : manifest.chunkSize,
+        source: try await source(of: item, in: manifest), size: item.size, hash: item.hash,
+        chunkSize: chunks.isEmpty ? max(1, item.size) : manifest.chunkSize,
         chunks: chunks, partialPath: files.partialPath(of: item.hash))
       try await transfer(
         job, item.hash, of: manifest.id, item: item.path, place: place, isPatient: place != nil)
-      try await files.adopt(content)
-      let isLarge = item.size >= Self.largeBytes
-      if isLarge { try await files.sync([item.hash]) }
-      let object = ObjectRow(content: content, isDurable: isLarge, at: surroundings.wallClock())
-      try await record(object, item, manifest)
+      try await adopt(item, manifest)
     } catch {
       throw MissionError(error.kind, item: item.path, error.message)
     }
   }
 
-  private func record(
+  /// Adds the complete partial file of an item to the content.
+  func adopt(_ item: MissionItem, _ manifest: MissionManifest) async throws(MissionError) {
+    let content = StoredContent(hash: item.hash, size: item.size)
+    try await files.adopt(content)
+    let isLarge = item.size >= Self.largeBytes
+    if isLarge { try await files.sync([item.hash]) }
+    let object = ObjectRow(content: content, isDurable: isLarge, at: surroundings.wallClock())
+    try await record(object, item, manifest)
+  }
+
+  func record(
     _ object: ObjectRow, _ item: MissionItem, _ manifest: MissionManifest
   ) async throws(MissionError) {
     try await store.addObject(
@@ -96,7 +102,7 @@ extension MissionManager {
 
   /// Returns complete local content, or `nil`. Content written to the disk by this mission is
   /// trusted; all other content is read again. Damaged content is removed.
-  private func intact(
+  func intact(
     _ content: StoredContent, since askedAt: Int64
   ) async throws(MissionError) -> ObjectRow? {
     let known = try await store.object(content.hash)

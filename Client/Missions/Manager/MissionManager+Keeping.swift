@@ -7,7 +7,7 @@ extension MissionManager {
   /// Returns every mission that is published, is here, or ended without being here (SPEC.md §21).
   public func list() async throws(MissionError) -> [MissionStatus] {
     var statuses = MissionListing.list(
-      catalogue: try await catalogue.missions(), rows: try await store.missions(),
+      catalogue: try await published(), rows: try await store.missions(),
       endings: try await store.endings())
     for index in statuses.indices {
       if let (state, reason) = unwritten[statuses[index].id] {
@@ -275,7 +275,7 @@ extension MissionManager {
     guard let document = try await store.manifest(of: row.version) else {
       throw MissionError(.database, "the manifest of mission \(row.record.id) is missing")
     }
-    return try ManifestCheck.manifest(document, of: row.record, in: try await catalogue.space())
+    return try await checked(document, of: row.record)
   }
 }
 

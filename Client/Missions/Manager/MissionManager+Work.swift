@@ -40,7 +40,7 @@ extension MissionManager {
   /// Returns why a mission failed: if the server rejects it and the catalogue lacks it, it was
   /// retracted.
   private func reason(_ error: MissionError, of id: MissionID) async -> MissionError {
-    guard error.kind == .refused, let published = try? await catalogue.missions(),
+    guard error.kind == .refused, let published = try? await published(),
       !published.contains(where: { $0.id == id })
     else { return error }
     return MissionError(
@@ -150,11 +150,10 @@ extension MissionManager {
   // MARK: Manifest and room
 
   private func manifest(of row: MissionRow) async throws(MissionError) -> MissionManifest {
-    let space = try await catalogue.space()
     let trusted = try await trusted()
     try ManifestCheck.check(signer: row.record.signer, trusted: trusted)
     if let document = try await store.manifest(of: row.version) {
-      return try ManifestCheck.manifest(document, of: row.record, in: space)
+      return try await checked(document, of: row.record)
     }
     let size = row.record.manifestSize
     guard (1...Int64(MissionLimits.standard.manifestBytes)).contains(size) else {
@@ -168,7 +167,7 @@ extension MissionManager {
       partialPath: files.partialPath(of: hash))
     try await transfer(job, hash, of: row.record.id, item: nil, place: nil)
     let document = try await files.partialBytes(of: hash, limit: size)
-    let manifest = try ManifestCheck.manifest(document, of: row.record, in: space)
+    let manifest = try await checked(document, of: row.record)
     // Only the first signer is trusted, even if another mission's signer was stored during this
     // download.
     if trusted.isEmpty {
@@ -194,7 +193,7 @@ extension MissionManager {
   ) async throws(MissionError) {
     var missing: [ContentHash: Int64] = [:]
     for row in try await store.contents(of: version) where row.object == nil {
-      missing[row.content.hash] = await downloader.bytesNeeded(for: row.content)
+      missing[row.content.hash] = row.content.size
     }
     for item in manifest.items where missing[item.hash] != nil && !item.chunks.isEmpty {
       guard let map = try await store.chunkMap(of: item.hash, chunkCount: item.chunks.count) else {
@@ -214,7 +213,7 @@ extension MissionManager {
   // MARK: The end
 
   /// Completes a mission with all items: checks it, writes it to the disk, and puts it in use.
-  private func activate(
+  func activate(
     _ manifest: MissionManifest, as version: MissionVersion
   ) async throws(MissionError) {
     let contents = try await store.contents(of: version)

@@ -11,7 +11,7 @@ public actor MissionManager: JobRunner {
   public nonisolated let files: any MissionFiles
   nonisolated let store: any MissionStore
   nonisolated let downloader: any Downloader
-  nonisolated let catalogue: any MissionCatalogue
+  nonisolated let origin: MissionOrigin
   nonisolated let options: MissionOptions
   nonisolated let surroundings: MissionSurroundings
   nonisolated let hub = EventHub()
@@ -53,6 +53,16 @@ public actor MissionManager: JobRunner {
     store: any MissionStore, files: any MissionFiles, downloader: any Downloader,
     catalogue: any MissionCatalogue, options: MissionOptions, in surroundings: MissionSurroundings
   ) async throws(MissionError) -> MissionManager {
+    try await open(
+      OwnParts(files: files, store: store, downloader: downloader), from: .catalogue(catalogue),
+      options: options, in: surroundings)
+  }
+
+  static func open(
+    _ parts: OwnParts, from origin: MissionOrigin, options: MissionOptions,
+    in surroundings: MissionSurroundings
+  ) async throws(MissionError) -> MissionManager {
+    let (store, files) = (parts.store, parts.files)
     let proof = try await store.makeSetting("sealing", files.sealProof())
     if !files.accepts(sealProof: proof) {
       // A process that only read has not decided whether later content is sealed.
@@ -64,20 +74,15 @@ public actor MissionManager: JobRunner {
             : "the stored content is encrypted; give its key")
       }
     }
-    return MissionManager(store, files, downloader, catalogue, options, surroundings)
+    return MissionManager(parts, origin, options, surroundings)
   }
 
   private init(
-    _ store: any MissionStore, _ files: any MissionFiles, _ downloader: any Downloader,
-    _ catalogue: any MissionCatalogue, _ options: MissionOptions,
+    _ parts: OwnParts, _ origin: MissionOrigin, _ options: MissionOptions,
     _ surroundings: MissionSurroundings
   ) {
-    self.store = store
-    self.files = files
-    self.downloader = downloader
-    self.catalogue = catalogue
-    self.options = options
-    self.surroundings = surroundings
+    (store, files, downloader) = (parts.store, parts.files, parts.downloader)
+    (self.origin, self.options, self.surroundings) = (origin, options, surroundings)
     runs = JobRuns(MissionQueue(limits: JobLimits(atOnce: options.missionsAtOnce)))
     space = SpacePlan(margin: options.spaceMargin)
   }
@@ -133,7 +138,7 @@ public actor MissionManager: JobRunner {
     await whileSuspended()
     for id in ids { await waitIfCancelled(id) }
     var records: [MissionID: MissionRecord] = [:]
-    for record in try await catalogue.missions() { records[record.id] = record }
+    for record in try await published() { records[record.id] = record }
     var here: [MissionID: HeldVersion] = [:]
     var damaged: [MissionID] = []
     for row in try await store.missions() where row.isActive {

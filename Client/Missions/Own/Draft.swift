@@ -1,16 +1,15 @@
 import FerryPlatform
 import FerryProtocol
 
-/// A composed mission on this device: the app's description, and the manifest once all items are
-/// here.
+/// A composed mission on this device: the app's description.
 struct Draft: Sendable, Equatable {
   /// The steps of a draft.
   enum Step: String, Sendable {
     /// Items are being fetched.
     case fetching
-    /// All items are here, and the manifest names them; the mission manager puts them in use.
-    case composed
-    case done, failed, cancelled
+    /// The version came into use.
+    case done
+    case failed, cancelled
   }
 
   /// The content of a draft, as it is stored.
@@ -29,15 +28,13 @@ struct Draft: Sendable, Equatable {
   var payload: [UInt8]?
   var step = Step.fetching
   var reason: MissionError?
-  /// The manifest's document.
-  var manifest: [UInt8]?
   /// A proof of the content's encryption key.
   var seal: [UInt8]
   /// The time of addition, in milliseconds since 1970.
   var at: Int64
 
   /// True if the draft is neither done nor failed nor cancelled.
-  var isOpen: Bool { step == .fetching || step == .composed }
+  var isOpen: Bool { step == .fetching }
 
   /// Returns the name of an item's download.
   func downloadID(_ place: Int) -> DownloadID { DownloadID("\(number)/\(place)") }

@@ -1,15 +1,13 @@
 import FerryCryptography
 import FerryProtocol
 
-/// Turns drafts into manifests, and manifests into records of a catalogue.
-struct DraftRule: Sendable {
+/// Turns drafts into manifests.
+enum DraftRule {
   /// The space of all composed missions; no server has it.
   static let space: SpaceName = {
     guard let name = SpaceName("own") else { preconditionFailure("the name is valid") }
     return name
   }()
-
-  let key: Ed25519.SecretKey
 
   /// Returns the reason why a mission cannot be composed; `nil` if it can.
   static func fault(in document: Draft.Document, of id: MissionID) -> String? {
@@ -49,14 +47,15 @@ struct DraftRule: Sendable {
       priority: document.priority, after: [], items: items)
   }
 
-  /// Returns the catalogue's record of a manifest's document; `nil` if it cannot be read.
-  func record(of document: [UInt8], at: Int64) -> MissionRecord? {
-    guard let manifest = try? MissionManifest(decoding: document),
-      let hash = ContentHash(SHA256.digest(of: document))
-    else { return nil }
+  /// Returns the record of a manifest. It has no signature: the manifest does not leave this device.
+  static func record(
+    of manifest: MissionManifest, _ document: [UInt8], at: Int64
+  ) -> MissionRecord {
+    guard let hash = ContentHash(SHA256.digest(of: document)) else {
+      preconditionFailure("a digest is a content's hash")
+    }
     return MissionRecord(
-      of: manifest, hash: hash, manifestSize: Int64(document.count),
-      signature: key.sign(MissionManifest.signedMessage(document)), signer: key.publicKey.bytes,
+      of: manifest, hash: hash, manifestSize: Int64(document.count), signature: [], signer: [],
       publishedAt: at)
   }
 }

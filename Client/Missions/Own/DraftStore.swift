@@ -16,13 +16,12 @@ final class DraftStore: Sendable {
       payload BLOB,                              -- JSON
       step TEXT NOT NULL,
       kind TEXT, item TEXT, message TEXT,        -- why it is paused or failed
-      manifest BLOB,
       seal BLOB NOT NULL,                        -- a proof of the key
       at INTEGER NOT NULL                        -- milliseconds since 1970
     );
     """
   private static let columns =
-    "number, mission, document, payload, step, kind, item, message, manifest, seal, at"
+    "number, mission, document, payload, step, kind, item, message, seal, at"
 
   /// Opens the file at `path`, and creates an absent one.
   static func open(
@@ -45,7 +44,7 @@ final class DraftStore: Sendable {
         return Draft(
           number: row.int64(0), id: id, document: document,
           payload: row.isNull(3) ? nil : row.blob(3), step: step, reason: row.reason(5, 6, 7),
-          manifest: row.isNull(8) ? nil : row.blob(8), seal: row.blob(9), at: row.int64(10))
+          seal: row.blob(8), at: row.int64(9))
       }
     }
   }
@@ -71,16 +70,6 @@ final class DraftStore: Sendable {
       try connection.run(
         "UPDATE drafts SET step = ?2, kind = ?3, item = ?4, message = ?5 WHERE number = ?1",
         number, step.rawValue, reason?.kind.rawValue, reason?.item, reason?.message)
-    }
-  }
-
-  /// Stores the manifest of a draft after all items are here, unless it has ended meanwhile.
-  func compose(_ number: Int64, manifest: [UInt8]) async throws(MissionError) {
-    try await index.write { connection in
-      try connection.run(
-        """
-        UPDATE drafts SET step = 'composed', manifest = ?2 WHERE number = ?1 AND step = 'fetching'
-        """, number, manifest)
     }
   }
 

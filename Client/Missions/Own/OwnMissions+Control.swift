@@ -10,8 +10,6 @@ extension OwnMissions {
         throw MissionError(error, of: nil)
       }
     }
-    // The manager may not have the mission yet.
-    if draft.step == .composed { try? await manager.pause(draft.id) }
     scheduleReport(draft.number)
   }
 
@@ -23,7 +21,6 @@ extension OwnMissions {
         throw MissionError(error, of: nil)
       }
     }
-    if draft.step == .composed { try? await manager.resume(draft.id) }
     known[draft.number]?.reason = nil
     run(draft.number)
     scheduleReport(draft.number)
@@ -31,7 +28,7 @@ extension OwnMissions {
 
   /// Cancels a mission, and removes the fetched parts. A complete version stays.
   public func cancel(_ id: String) async throws(MissionError) {
-    await end(try open(id), .cancelled, MissionError(.cancelled, "it was cancelled"))
+    await stop(try open(id), MissionError(.cancelled, "it was cancelled"))
   }
 
   /// Removes a mission with the payload, and ends the download.
@@ -41,13 +38,13 @@ extension OwnMissions {
     let all = known.values.filter { $0.id == name }
     guard !all.isEmpty else { throw MissionError(.notFound, "there is no mission \(id)") }
     for draft in all where draft.isOpen {
-      await end(draft, .cancelled, MissionError(.cancelled, "it was removed"))
+      await stop(draft, MissionError(.cancelled, "it was removed"))
     }
     do throws(MissionError) { try await manager.remove(name) } catch {
       if error.kind != .notFound { throw error }
     }
     try await drafts.remove(all.map(\.number))
-    for draft in all { forget(draft) }
+    for draft in all { known[draft.number] = nil }
     reported[name] = nil
     hub.notify(.removed(name))
     wake()
@@ -59,7 +56,7 @@ extension OwnMissions {
   public func download(of path: String, in id: String) async throws(MissionError) -> Download? {
     try checkOpen()
     let name = try Self.name(id)
-    guard let draft = known.values.first(where: { $0.id == name && $0.isOpen }),
+    guard let draft = newest(name),
       let place = draft.document.items.firstIndex(where: { $0.path == path })
     else { return nil }
     return await queue.download(draft.downloadID(place))

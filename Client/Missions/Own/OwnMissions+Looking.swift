@@ -9,8 +9,7 @@ extension OwnMissions {
     let here = try await manager.list()
     var found: [MissionID: MissionStatus] = [:]
     for draft in known.values.sorted(by: { $0.number < $1.number }) {
-      let active = here.first { $0.id == draft.id }?.activeVersion
-      found[draft.id] = await status(of: draft, active: active)
+      found[draft.id] = await status(of: draft, beside: here.first { $0.id == draft.id })
     }
     return found.values.sorted { $0.id < $1.id }
   }
@@ -25,20 +24,17 @@ extension OwnMissions {
     return status
   }
 
-  private func status(of draft: Draft, active: Int64?) async -> MissionStatus {
+  private func status(of draft: Draft, beside here: MissionStatus?) async -> MissionStatus {
     var status = MissionStatus(
       id: draft.id, version: draft.number, title: draft.document.title,
       summary: draft.document.summary, items: Int64(draft.document.items.count), itemsDone: 0,
       bytesDone: 0, bytesTotal: 0)
     status.state = await state(of: draft)
     status.reason = known[draft.number]?.reason
-    status.activeVersion = active
-    if let document = draft.manifest, let manifest = try? MissionManifest(decoding: document) {
-      status.items = Int64(manifest.items.count)
-      status.bytesTotal = manifest.size
-      if draft.step == .done {
-        (status.itemsDone, status.bytesDone) = (status.items, manifest.size)
-      }
+    status.activeVersion = here?.activeVersion
+    if draft.step == .done, let here, here.version == draft.number {
+      (status.items, status.itemsDone) = (here.items, here.items)
+      (status.bytesTotal, status.bytesDone) = (here.bytesTotal, here.bytesTotal)
       return status
     }
     let items = await downloads(under: draft)
@@ -74,9 +70,6 @@ extension OwnMissions {
     case .done: return .done
     case .failed: return .failed
     case .cancelled: return .cancelled
-    case .composed:
-      let state = try? await manager.mission(draft.id).state
-      return known[draft.number]?.reason != nil || state == .paused ? .paused : .downloading
     case .fetching: break
     }
     if known[draft.number]?.reason != nil { return .paused }

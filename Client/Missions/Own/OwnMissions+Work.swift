@@ -7,11 +7,13 @@ extension OwnMissions {
   func work(_ number: Int64) async {
     guard let draft = known[number], draft.isOpen else { return }
     do throws(MissionError) {
-      if draft.step == .fetching {
+      // A process may end after the version came into use.
+      if try await !manager.isInUse(draft.id, number) {
         guard try await gather(draft) else { return }
-        try await compose(draft)
+        let (manifest, move) = try await compose(draft)
+        try await manager.install(manifest, at: draft.at, move)
       }
-      try await activate(number)
+      try await finish(draft)
     } catch {
       guard !Task.isCancelled, let draft = known[number], draft.isOpen else { return }
       switch error.kind {
@@ -73,43 +75,54 @@ extension OwnMissions {
   }
 
   /// Reports the progress of a complete mission.
-  private func reportComplete(_ draft: Draft) {
+  private func reportComplete(_ draft: Draft) async throws(MissionError) {
     let fetched = meters.removeValue(forKey: draft.number)?.fetched ?? 0
-    guard let document = draft.manifest, let manifest = try? MissionManifest(decoding: document)
-    else { return }
-    let items = Int64(manifest.items.count)
+    let here = try await manager.mission(draft.id)
     hub.notify(
       .progress(
         MissionProgress(
-          id: draft.id, version: draft.number, bytesDone: manifest.size, bytesTotal: manifest.size,
-          itemsDone: items, items: items, bytesFetched: fetched)))
+          id: draft.id, version: draft.number, bytesDone: here.bytesTotal,
+          bytesTotal: here.bytesTotal, itemsDone: here.items, items: here.items,
+          bytesFetched: fetched)))
   }
 
-  /// Checks the fetched items, and stores the manifest.
-  private func compose(_ draft: Draft) async throws(MissionError) {
-    let items = await downloads(under: draft)
+  /// Checks the fetched items. Returns the manifest, and the function that moves the items.
+  private func compose(
+    _ draft: Draft
+  ) async throws(MissionError) -> (MissionManifest, MissionManager.Move) {
     var fetched: [Int: ContentFacts] = [:]
-    for (place, download) in items where download.state == .done {
+    var staged: [ContentHash: StagedFile] = [:]
+    for (place, download) in await downloads(under: draft) where download.state == .done {
       let (item, file) = (draft.document.items[place], stagedFile(draft, place))
-      let facts = download.file?.facts
-      fetched[place] = try await executor.perform(MissionError.self) {
-        try Self.check(file, item, facts)
+      let known = download.file?.facts
+      let facts = try await executor.perform(MissionError.self) {
+        try Self.check(file, item, known)
       }
+      if facts != known { try await record(facts, of: download) }
+      fetched[place] = facts
+      staged[facts.hash] = file
     }
     if fetched.isEmpty {
       throw MissionError(.cancelled, item: draft.document.items[0].path, "all items were cancelled")
     }
-    let manifest = DraftRule.manifest(
-      draft.document, of: draft.id, version: draft.number, fetched)
+    let manifest = DraftRule.manifest(draft.document, of: draft.id, version: draft.number, fetched)
     if let fault = manifest.fault() { throw MissionError(.badManifest, fault) }
-    let document = manifest.encoded()
-    try await drafts.compose(draft.number, manifest: document)
-    guard known[draft.number]?.isOpen == true else {
-      throw MissionError(.cancelled, "it was cancelled")
+    let move: MissionManager.Move = {
+      [executor, staged] (content, path) async throws(MissionError) in
+      try await executor.perform(MissionError.self) {
+        try staged[content.hash]?.move(content, to: path) ?? false
+      }
     }
-    known[draft.number]?.step = .composed
-    known[draft.number]?.manifest = document
-    if let composed = known[draft.number] { register(composed) }
+    return (manifest, move)
+  }
+
+  /// Stores facts that the downloader has not computed: after the item's move, nobody can.
+  private func record(
+    _ facts: ContentFacts, of download: Download
+  ) async throws(MissionError) {
+    do throws(DownloadError) { try await queue.record(facts, of: download) } catch {
+      throw MissionError(error, of: nil)
+    }
   }
 
   /// Returns the facts about a fetched item. Reads it only if the downloader has computed no facts.
@@ -119,7 +132,12 @@ extension OwnMissions {
   ) throws -> ContentFacts {
     let partSize = MissionManifest.chunkSizeDefault
     let computed = known.flatMap { $0.hasParts(of: partSize) ? $0 : nil }
-    guard let size = file.size, let facts = try computed ?? file.facts(partSize: partSize) else {
+    guard let size = file.size else {
+      // An earlier process has checked and moved it.
+      if let computed { return computed }
+      throw MissionError(.damaged, item: item.path, "its fetched content is missing")
+    }
+    guard let facts = try computed ?? file.facts(partSize: partSize) else {
       throw MissionError(.damaged, item: item.path, "its fetched content is missing")
     }
     guard facts.size == size, item.hash ?? facts.hash == facts.hash else {
@@ -135,29 +153,25 @@ extension OwnMissions {
     return facts
   }
 
-  /// Puts a composed mission in use through the manager.
-  private func activate(_ number: Int64) async throws(MissionError) {
-    guard let draft = known[number] else { return }
-    var former: Int64?
-    while true {
-      try await manager.download([draft.id])
-      let status = try await manager.waitUntilIdle([draft.id]).first
-      if let status, status.state == .done, status.activeVersion == number { break }
-      // A replaced version was cancelled too late, and came into use first: each does so once.
-      guard let status, status.state == .done, let active = status.activeVersion,
-        active < number, active != former, !Task.isCancelled
-      else { throw status?.reason ?? MissionError(.cancelled, "it was stopped") }
-      former = active
-    }
+  /// Records that a version is in use, and removes everything else of it and of former ones.
+  private func finish(_ draft: Draft) async throws(MissionError) {
+    let number = draft.number
     try await drafts.set(.done, nil, of: number)
     known[number]?.step = .done
     known[number]?.reason = nil
     let ended = known.values.filter { $0.id == draft.id && $0.number < number && !$0.isOpen }
-    for other in ended { forget(other) }
+    for other in ended { known[other.number] = nil }
     try? await drafts.remove(ended.map(\.number))
     await removeDownloads(draft)
-    reportComplete(draft)
+    try await reportComplete(draft)
     scheduleReport(number)
+  }
+
+  /// Stops the work on a draft, and cancels it unless it has come into use.
+  func stop(_ draft: Draft, _ reason: MissionError) async {
+    runs[draft.number]?.cancel()
+    await runs[draft.number]?.value
+    if known[draft.number]?.isOpen == true { await end(draft, .cancelled, reason) }
   }
 
   /// Ends a draft without success, and removes the fetched parts.
@@ -166,8 +180,8 @@ extension OwnMissions {
     known[draft.number]?.reason = reason
     // If the row cannot be written, the next process continues the mission.
     try? await drafts.set(step, reason, of: draft.number)
-    catalogue.remove(draft.number)
-    if draft.step == .composed { try? await manager.cancel(draft.id) }
+    // Its files are garbage then; the next process collects them.
+    try? await manager.withdraw { $0.id == draft.id && $0.version == draft.number }
     await removeDownloads(draft)
     meters[draft.number] = nil
     scheduleReport(draft.number)

@@ -1,4 +1,3 @@
-import FerryCryptography
 import FerryExecutors
 import FerryFiles
 import FerryProtocol
@@ -7,8 +6,8 @@ import Foundation
 /// Missions composed by the app, of files of any server and of requests' results.
 ///
 /// Like a published mission, each one is here whole or not at all. All items are fetched first.
-/// Then the device signs a manifest with their hashes, and a ``MissionManager`` checks all of it
-/// and puts it in use at once. One process at a time has the folder open.
+/// Then the device makes a manifest with their hashes, and a ``MissionManager`` puts all of it in
+/// use at once. One process at a time has the folder open.
 ///
 /// ```swift
 /// let missions = try await OwnMissions.open("/data/courses")
@@ -24,9 +23,6 @@ public actor OwnMissions: Changing {
   package nonisolated let manager: MissionManager
   nonisolated let queue: DownloadQueue
   nonisolated let drafts: DraftStore
-  nonisolated let catalogue: DraftCatalogue
-  nonisolated let rule: DraftRule
-  nonisolated let staged: StagedDownloader
   nonisolated let executor: any WorkExecutor
   nonisolated let surroundings: MissionSurroundings
   private nonisolated let files: any MissionFiles
@@ -65,20 +61,11 @@ public actor OwnMissions: Changing {
     let parts = try await makeParts("\(folder)/missions")
     let queue = try await openQueue(folder, options, parts)
     do throws(MissionError) {
-      let secret = try await parts.store.makeSetting("own-signer", Ed25519.SecretKey().bytes)
-      let rule = DraftRule(key: try signingKey(secret))
       let drafts = try await DraftStore.open("\(folder)/drafts.db", on: executor)
       try await checkKey(of: parts.files, drafts)
-      let staged = StagedDownloader(
-        parts.downloader, executor: executor, system: parts.system)
-      let catalogue = DraftCatalogue()
-      var options = options
-      options.signer = rule.key.publicKey.bytes
       let manager = try await MissionManager.open(
-        store: parts.store, files: parts.files, downloader: staged,
-        catalogue: catalogue, options: options)
-      let missions = OwnMissions(
-        folder, manager, queue, drafts, catalogue, rule, staged, executor, parts)
+        parts, from: .app(requests(of: drafts)), options: options, in: .system)
+      let missions = OwnMissions(folder, manager, queue, drafts, executor, parts)
       try await missions.restore()
       return missions
     } catch {
@@ -137,25 +124,27 @@ public actor OwnMissions: Changing {
     }
   }
 
-  private static func signingKey(_ bytes: [UInt8]) throws(MissionError) -> Ed25519.SecretKey {
-    do { return try Ed25519.SecretKey(bytes) } catch {
-      throw MissionError(.database, "the signing key of composed missions cannot be read")
+  /// Returns the requests behind items, to fetch lost content again.
+  private static func requests(
+    of drafts: DraftStore
+  ) -> @Sendable (MissionManifest, String) async throws(MissionError) -> ContentRequest {
+    { (manifest, path) async throws(MissionError) in
+      let draft = try await drafts.drafts().first { $0.number == manifest.version }
+      guard let item = draft?.document.items.first(where: { $0.path == path }) else {
+        throw MissionError(.notFound, item: path, "the item's source is not known any more")
+      }
+      return item.request
     }
   }
 
   private init(
     _ folder: String, _ manager: MissionManager, _ queue: DownloadQueue, _ drafts: DraftStore,
-    _ catalogue: DraftCatalogue, _ rule: DraftRule, _ staged: StagedDownloader,
-    _ executor: any WorkExecutor,
-    _ parts: OwnParts
+    _ executor: any WorkExecutor, _ parts: OwnParts
   ) {
     self.folder = folder
     self.manager = manager
     self.queue = queue
     self.drafts = drafts
-    self.catalogue = catalogue
-    self.rule = rule
-    self.staged = staged
     self.executor = executor
     (files, system) = (parts.files, parts.system)
     surroundings = .system
@@ -183,7 +172,7 @@ public actor OwnMissions: Changing {
         seal: files.sealProof(), at: surroundings.wallClock()))
     let former = known.values.filter { $0.id == id && $0.isOpen }
     known[draft.number] = draft
-    for other in former { await end(other, .cancelled, Self.replaced) }
+    for other in former { await stop(other, Self.replaced) }
     do throws(MissionError) { try await begin(draft) } catch {
       await end(draft, .failed, error)
       throw error
@@ -194,7 +183,7 @@ public actor OwnMissions: Changing {
 
   /// Adds missing downloads of a draft, and follows them.
   private func begin(_ draft: Draft) async throws(MissionError) {
-    if draft.step == .fetching, await queue.download(draft.downloadID(0)) == nil {
+    if await queue.download(draft.downloadID(0)) == nil {
       let folder = folder
       try await executor.perform(MissionError.self) {
         try NamedFile.makeFolder("\(folder)/staged", with: "\(draft.number)")
@@ -230,10 +219,7 @@ public actor OwnMissions: Changing {
     let all = try await drafts.drafts()
     var newest: [MissionID: Int64] = [:]
     for draft in all where draft.isOpen { newest[draft.id] = draft.number }
-    for draft in all {
-      known[draft.number] = draft
-      register(draft)
-    }
+    for draft in all { known[draft.number] = draft }
     let names = Set(
       all.filter(\.isOpen).flatMap { draft in
         draft.document.items.indices.map { draft.downloadID($0) }
@@ -250,32 +236,12 @@ public actor OwnMissions: Changing {
       await end(draft, .cancelled, Self.replaced)
     }
     for draft in all where !draft.isOpen { await removeStaged(draft) }
-    try await manager.restore()
+    try await manager.withdraw { [known] in known[$0.version]?.isOpen != true }
+    try await manager.collect()
     await queue.start()
     for draft in known.values.sorted(by: { $0.number < $1.number }) where draft.isOpen {
       try await begin(draft)
     }
-  }
-
-  /// Makes the content of a composed draft known to the downloader.
-  func register(_ draft: Draft) {
-    guard let document = draft.manifest, let manifest = try? MissionManifest(decoding: document),
-      let record = rule.record(of: document, at: draft.at)
-    else { return }
-    if draft.step == .composed || draft.step == .done { catalogue.set(record, of: draft.number) }
-    staged.set(.document(document), of: record.manifest)
-    var places: [String: Int] = [:]
-    for (place, item) in draft.document.items.enumerated() { places[item.path] = place }
-    for item in manifest.items {
-      guard let place = places[item.path] else { continue }
-      staged.set(.file(stagedFile(draft, place), draft.document.items[place]), of: item.hash)
-    }
-  }
-
-  /// Removes a draft from memory.
-  func forget(_ draft: Draft) {
-    known[draft.number] = nil
-    catalogue.remove(draft.number)
   }
 
   // MARK: Parts
@@ -295,10 +261,15 @@ public actor OwnMissions: Changing {
   func open(_ id: String) throws(MissionError) -> Draft {
     try checkOpen()
     let name = try Self.name(id)
-    guard let draft = known.values.first(where: { $0.id == name && $0.isOpen }) else {
+    guard let draft = newest(name) else {
       throw MissionError(.notFound, "mission \(id) is not being fetched")
     }
     return draft
+  }
+
+  /// Returns the newest unfinished draft of a mission: a replaced one may be about to end.
+  func newest(_ name: MissionID) -> Draft? {
+    known.values.filter { $0.id == name && $0.isOpen }.max { $0.number < $1.number }
   }
 
   /// Returns the downloads of a draft's items in the queue, with the items' places.

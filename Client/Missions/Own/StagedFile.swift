@@ -1,4 +1,5 @@
 import FerryFiles
+import FerryProtocol
 import Foundation
 
 /// A fetched file, perhaps encrypted (``ContentSeal``). All calls block.
@@ -33,19 +34,20 @@ struct StagedFile: Sendable {
     return all
   }
 
-  /// Replaces the content.
-  func write(_ bytes: [UInt8]) throws(FileStoreError) {
-    let file = try open(O_RDWR | O_CREAT | O_TRUNC)
-    guard let seal else { return try file.write(bytes, at: 0) }
-    let format = seal.format(try seal.begin(file), size: Int64(bytes.count))
-    try format.write(bytes, at: 0, to: file)
-  }
-
-  /// Gives the file another path.
-  func move(to path: String) throws(FileStoreError) {
-    guard rename(self.path, path) == 0 else {
-      throw FileStoreError(errno: errno, "\(self.path) cannot be moved")
+  /// Moves the content to another path. Returns true if it is there.
+  ///
+  /// It was hashed while it was written, and was on the disk before its facts were recorded. So it
+  /// is read only after a process was killed during a move.
+  func move(_ content: StoredContent, to path: String) throws(FileStoreError) -> Bool {
+    if size == content.size {
+      guard rename(self.path, path) == 0 else {
+        throw FileStoreError(errno: errno, "\(self.path) cannot be moved")
+      }
+      return true
     }
+    let target = StagedFile(path: path, seal: seal, system: system)
+    guard target.size == content.size else { return false }
+    return try target.facts()?.hash == content.hash
   }
 
   /// The content from the start, block by block.

@@ -127,6 +127,14 @@ extension DownloadQueue {
         bytesFetched: download.status.progress.bytesFetched), at: surroundings.steadyClock())
   }
 
+  /// Stores the facts about a complete file.
+  func record(_ facts: ContentFacts, of download: Download) async throws(DownloadError) {
+    var file = DownloadedFile(path: download.path, size: facts.size, hash: facts.hash)
+    file.parts = facts.parts
+    try await store.set(file: file, of: download.id)
+    download.set(file: file)
+  }
+
   /// Removes a file, if it exists.
   func remove(_ path: String) async throws(DownloadError) {
     try await store.perform { try NamedFile.remove(path) }
