@@ -40,6 +40,6 @@ public struct MissionParts: Sendable {
       throw MissionError(.files, "\(root) cannot be created: \(error.localizedDescription)")
     }
     return try await SQLiteMissionStore.open(
-      root + "/missions.db", canonical: ContentAddress.canonical)
+      root + "/content.db", canonical: ContentAddress.canonical)
   }
 }

@@ -3,7 +3,7 @@ import FerryProtocol
 import FerrySyncClient
 
 extension Replica {
-  /// Returns the bundles published by this replica's space. Their state is in `bundles.db` in the
+  /// Returns the bundles published by this replica's space. Their state is in `content.db` in the
   /// folder of the missions.
   ///
   /// Each later sync of the replica leaves withdrawn versions, and reports outcomes to the server.
@@ -22,7 +22,7 @@ extension Replica {
   ) async throws -> Bundles {
     let manager: MissionManager
     if let missions { manager = missions } else { manager = try await missionManager() }
-    let store = try await BundleStore.open(try missionRoot() + "/bundles.db")
+    let store = try await BundleStore.open(try missionRoot() + "/content.db")
     return bundles(in: store, options: options, missions: manager)
   }
 

@@ -10,7 +10,7 @@ import Testing
 /// The state of bundles after a loss of power, on a disk that loses unsynced writes.
 @Suite("The bundles' state after a power loss", .hangLimit)
 struct BundleStorePowerTests {
-  private static let path = "/device/replica.db.missions/bundles.db"
+  private static let path = "/device/replica.db.missions/content.db"
   private let board = made(BundleName("board"))
 
   private func key(_ version: Int) -> BundleKey {

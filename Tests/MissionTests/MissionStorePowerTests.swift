@@ -10,7 +10,7 @@ import Testing
 /// The rows of the mission store after a loss of power, on a disk that loses unsynced writes.
 @Suite("The mission store after a power loss", .hangLimit)
 struct MissionStorePowerTests {
-  private static let path = "/device/replica.db.missions/missions.db"
+  private static let path = "/device/replica.db.missions/content.db"
   private let published = Publication("m", [("a.txt", content(1, 10))])
 
   /// Creates a separate disk for each seed.

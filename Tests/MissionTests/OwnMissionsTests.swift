@@ -71,7 +71,7 @@ struct OwnMissionsTests {
         files: try DiskFileStore(root: root, key: key, system: system) {
           ThreadExecutor(name: $0)
         },
-        store: try await SQLiteMissionStore.open("\(root)/missions.db"),
+        store: try await SQLiteMissionStore.open("\(root)/content.db"),
         downloader: downloader ?? own, system: system)
     }
   }

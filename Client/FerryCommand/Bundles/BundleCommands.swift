@@ -192,7 +192,7 @@ extension FerryCommand {
         replicas.append(joined)
       }
     }
-    for replica in replicas where FileAccess.exists(replica.place + ".missions/bundles.db") {
+    for replica in replicas where FileAccess.exists(replica.place + ".missions/content.db") {
       do {
         let manager = try await replica.missionManager(key: key, restores: false)
         found.append(try await replica.bundles(missions: manager))

@@ -19,36 +19,10 @@ package final class BundleStore: Sendable {
     // A switch is on the disk when it returns: few are made, and each matters.
     BundleStore(
       index: try await IndexFile.open(
-        path, on: executor, fileSystem: fileSystem, isDurable: true, steps: [tables]))
+        path, on: executor, fileSystem: fileSystem, isDurable: true, steps: ContentSchema.steps))
   }
 
   private init(index: IndexFile<SQLiteConnection, BundleError>) { self.index = index }
-
-  private static let tables = """
-    CREATE TABLE IF NOT EXISTS bundles(
-      name TEXT PRIMARY KEY,
-      active TEXT, active_manifest BLOB,      -- the version in use
-      confirmed INTEGER NOT NULL              -- its page has reported that it works
-    ) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS formers(       -- good versions before it
-      name TEXT NOT NULL,
-      place INTEGER NOT NULL,                 -- the last one first
-      version TEXT NOT NULL,
-      manifest BLOB NOT NULL,
-      PRIMARY KEY(name, place)
-    ) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS outcomes(
-      name TEXT NOT NULL,
-      place INTEGER NOT NULL,                 -- the oldest first
-      version TEXT NOT NULL,
-      manifest BLOB NOT NULL,
-      failure TEXT,                           -- NULL for a success
-      blocked INTEGER NOT NULL,
-      number INTEGER NOT NULL,                -- rises with the places
-      reported INTEGER NOT NULL,
-      PRIMARY KEY(name, place)
-    ) WITHOUT ROWID;
-    """
 
   /// Returns the state of a bundle.
   func state(of name: BundleName) async throws(BundleError) -> BundleState {

@@ -4,22 +4,10 @@ import FerryProtocol
 import FerrySQLite
 import Foundation
 
-/// The rows of composed missions in an SQLite file of their own. Each call is one transaction.
+/// The rows of composed missions. Each call is one transaction.
 final class DraftStore: Sendable {
   private let index: IndexFile<SQLiteConnection, MissionError>
 
-  private static let schema = """
-    CREATE TABLE IF NOT EXISTS drafts(
-      number INTEGER PRIMARY KEY AUTOINCREMENT,  -- the order of addition
-      mission TEXT NOT NULL,
-      document BLOB NOT NULL,                    -- JSON
-      payload BLOB,                              -- JSON
-      step TEXT NOT NULL,
-      kind TEXT, item TEXT, message TEXT,        -- why it is paused or failed
-      seal BLOB NOT NULL,                        -- a proof of the key
-      at INTEGER NOT NULL                        -- milliseconds since 1970
-    );
-    """
   private static let columns =
     "number, mission, document, payload, step, kind, item, message, seal, at"
 
@@ -28,7 +16,8 @@ final class DraftStore: Sendable {
     _ path: String, on executor: any WorkExecutor
   ) async throws(MissionError) -> DraftStore {
     DraftStore(
-      index: try await IndexFile.open(path, on: executor, isDurable: true, steps: [schema]))
+      index: try await IndexFile.open(
+        path, on: executor, isDurable: true, steps: ContentSchema.steps))
   }
 
   private init(index: IndexFile<SQLiteConnection, MissionError>) { self.index = index }

@@ -46,7 +46,7 @@ public actor OwnMissions: Changing {
 
   /// Opens the missions in a folder, and creates an absent one. Unfinished missions continue.
   ///
-  /// - Parameter makeParts: makes the parts; it gets the folder of complete missions.
+  /// - Parameter makeParts: makes the parts in this folder.
   /// - Throws: ``MissionError/Kind/busy`` if another process has the folder open;
   ///   ``MissionError/Kind/wrongKey`` if the content has another key, or none.
   package static func open(
@@ -58,10 +58,10 @@ public actor OwnMissions: Changing {
     try await executor.perform(MissionError.self) {
       try NamedFile.makeFolder(folder, with: "staged")
     }
-    let parts = try await makeParts("\(folder)/missions")
+    let parts = try await makeParts(folder)
     let queue = try await openQueue(folder, options, parts)
     do throws(MissionError) {
-      let drafts = try await DraftStore.open("\(folder)/drafts.db", on: executor)
+      let drafts = try await DraftStore.open("\(folder)/content.db", on: executor)
       try await checkKey(of: parts.files, drafts)
       let manager = try await MissionManager.open(
         parts, from: .app(requests(of: drafts)), options: options, in: .system)
@@ -83,7 +83,7 @@ public actor OwnMissions: Changing {
     own.startsAtOnce = false
     do throws(DownloadError) {
       return try await DownloadQueue.open(
-        "\(folder)/queue.db", options: own, downloader: parts.downloader, in: .system,
+        "\(folder)/content.db", options: own, downloader: parts.downloader, in: .system,
         rules: rules(options, parts.files))
     } catch {
       throw MissionError(error, of: nil)

@@ -56,32 +56,13 @@ extension DownloadRow {
 final class DownloadStore: Sendable {
   let index: IndexFile<SQLiteConnection, DownloadError>
 
-  private static let schema = """
-    CREATE TABLE IF NOT EXISTS downloads(
-      number INTEGER PRIMARY KEY AUTOINCREMENT,  -- the order of addition
-      id TEXT NOT NULL UNIQUE,
-      request BLOB NOT NULL,                     -- JSON
-      path TEXT NOT NULL,
-      size INTEGER, hash BLOB,                   -- as required
-      size_max INTEGER NOT NULL,
-      user_info BLOB,                            -- JSON
-      priority INTEGER NOT NULL,
-      after BLOB NOT NULL,                       -- JSON
-      state TEXT NOT NULL,
-      kind TEXT, message TEXT,                   -- why it waits, is paused or failed
-      map BLOB,
-      bytes_done INTEGER NOT NULL DEFAULT 0,
-      bytes_total INTEGER,
-      file_size INTEGER, file_hash BLOB,         -- set before the file gets its name
-      file_parts BLOB                            -- the hashes of its parts, one after another
-    );
-    """
   /// Opens the file at `path`, and creates an absent one.
   static func open(
     _ path: String, on executor: any WorkExecutor
   ) async throws(DownloadError) -> DownloadStore {
     DownloadStore(
-      index: try await IndexFile.open(path, on: executor, isDurable: false, steps: [schema]))
+      index: try await IndexFile.open(
+        path, on: executor, isDurable: false, steps: ContentSchema.steps))
   }
 
   private init(index: IndexFile<SQLiteConnection, DownloadError>) { self.index = index }

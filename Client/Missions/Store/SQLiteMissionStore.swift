@@ -28,7 +28,7 @@ public final class SQLiteMissionStore: MissionStore {
     on executor: any WorkExecutor, fileSystem: String? = nil
   ) async throws(MissionError) -> SQLiteMissionStore {
     let index = try await IndexFile<SQLiteConnection, MissionError>.open(
-      path, on: executor, fileSystem: fileSystem, isDurable: false, steps: MissionSchema.steps)
+      path, on: executor, fileSystem: fileSystem, isDurable: false, steps: ContentSchema.steps)
     return SQLiteMissionStore(path: path, canonical: canonical, index: index)
   }
 

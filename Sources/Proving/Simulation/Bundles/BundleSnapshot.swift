@@ -12,10 +12,10 @@ enum BundleSnapshot {
   static func read(
     _ disk: SimulatedDisk, device: String, root: String
   ) throws -> [BundleEvidence] {
-    guard !disk.fileNames(under: root + "/bundles.db").isEmpty else { return [] }
+    guard !disk.fileNames(under: root + "/content.db").isEmpty else { return [] }
     disk.copyFiles(under: root, to: copy)
     defer { disk.removeFiles(under: copy) }
-    let states = try open("bundles.db", on: disk)
+    let states = try open("content.db", on: disk)
     // The process died before the tables were made.
     guard try has("bundles", states), try has("outcomes", states) else { return [] }
     var bundles = try states.rows("SELECT name, active, confirmed FROM bundles ORDER BY name") {
@@ -51,7 +51,7 @@ enum BundleSnapshot {
   private static func files(
     of id: BundleID, _ disk: SimulatedDisk, device: String, root: String
   ) throws -> [String: ContentHash]? {
-    let missions = try open("missions.db", on: disk)
+    let missions = try open("content.db", on: disk)
     guard try has("missions", missions) else { return nil }
     let active = try missions.first(
       "SELECT version FROM missions WHERE mission = ? AND active = 1 AND complete = 1",

@@ -50,7 +50,7 @@ final class DeviceBundles: @unchecked Sendable {
   }
 
   private func open(_ manager: MissionManager) async throws -> Bundles {
-    let path = device.missionRoot + "/bundles.db"
+    let path = device.missionRoot + "/content.db"
     let (scheduler, seed) = (shared.scheduler, seed)
     let executor = Processor(scheduler, random: SeededRandom(seed, "bundle-store")) { [self] in
       isAlive

@@ -98,12 +98,12 @@ final class DeviceMissions: @unchecked Sendable {
     let files = try DiskFileStore(
       root: device.missionRoot, key: nil, system: calls, makeExecutor: makeExecutor)
     let store = try await SQLiteMissionStore.open(
-      device.missionRoot + "/missions.db", canonical: { $0 }, on: makeExecutor("mission-store"),
+      device.missionRoot + "/content.db", canonical: { $0 }, on: makeExecutor("mission-store"),
       fileSystem: shared.disk.fileSystem)
     if let planted = shared.planted {
       try planted.plant(
         inMissionsOn: SQLiteConnection(
-          path: device.missionRoot + "/missions.db", fileSystem: shared.disk.fileSystem))
+          path: device.missionRoot + "/content.db", fileSystem: shared.disk.fileSystem))
     }
     let words = Drawer(SeededRandom(seed, "mission-words"))
     let wall: @Sendable () -> Int64 = {

@@ -53,7 +53,7 @@ enum MissionSnapshot {
     disk.copyFiles(under: root, to: copy)
     defer { disk.removeFiles(under: copy) }
     let connection = try SQLiteConnection(
-      path: copy + "/missions.db", mode: .readWrite, fileSystem: disk.fileSystem)
+      path: copy + "/content.db", mode: .readWrite, fileSystem: disk.fileSystem)
     let tables = try connection.first(
       "SELECT count(*) FROM sqlite_schema WHERE name IN ('missions', 'files')"
     ) { $0.int64(0) }

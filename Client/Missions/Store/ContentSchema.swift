@@ -1,10 +1,10 @@
-import FerrySQLite
-
-/// The tables of a mission store.
-enum MissionSchema {
+/// The tables of `content.db`: everything about the content of a folder. Missions, bundles and
+/// downloads each have a connection of their own.
+enum ContentSchema {
   /// The steps from one format to the next; existing steps never change, new ones are added.
-  static let steps: [String] = [
-    """
+  static let steps = [missions + bundles + downloads + drafts]
+
+  private static let missions = """
     CREATE TABLE missions(                    -- versions that were asked for
       mission TEXT NOT NULL,
       version INTEGER NOT NULL,
@@ -24,6 +24,7 @@ enum MissionSchema {
       manifest TEXT NOT NULL, manifest_size INTEGER NOT NULL,
       signature BLOB NOT NULL, signer BLOB NOT NULL,
       published_at INTEGER NOT NULL,
+      published INTEGER,                      -- in the catalogue, if it differs: MissionRow.alias
       PRIMARY KEY(mission, version)
     ) WITHOUT ROWID;
     CREATE TABLE manifests(
@@ -73,7 +74,8 @@ enum MissionSchema {
       title TEXT NOT NULL,
       state TEXT NOT NULL,
       kind TEXT NOT NULL, item TEXT, message TEXT NOT NULL,
-      at INTEGER NOT NULL
+      at INTEGER NOT NULL,
+      published INTEGER
     ) WITHOUT ROWID;
     CREATE TABLE signers(
       signer BLOB PRIMARY KEY,
@@ -83,11 +85,66 @@ enum MissionSchema {
       name TEXT PRIMARY KEY,
       value BLOB NOT NULL
     ) WITHOUT ROWID;
-    """,
-    // The version in the catalogue, if it differs from `version`: see MissionRow.alias.
     """
-    ALTER TABLE missions ADD COLUMN published INTEGER;
-    ALTER TABLE endings ADD COLUMN published INTEGER;
-    """,
-  ]
+
+  private static let bundles = """
+    CREATE TABLE bundles(
+      name TEXT PRIMARY KEY,
+      active TEXT, active_manifest BLOB,      -- the version in use
+      confirmed INTEGER NOT NULL              -- its page has reported that it works
+    ) WITHOUT ROWID;
+    CREATE TABLE formers(       -- good versions before it
+      name TEXT NOT NULL,
+      place INTEGER NOT NULL,                 -- the last one first
+      version TEXT NOT NULL,
+      manifest BLOB NOT NULL,
+      PRIMARY KEY(name, place)
+    ) WITHOUT ROWID;
+    CREATE TABLE outcomes(
+      name TEXT NOT NULL,
+      place INTEGER NOT NULL,                 -- the oldest first
+      version TEXT NOT NULL,
+      manifest BLOB NOT NULL,
+      failure TEXT,                           -- NULL for a success
+      blocked INTEGER NOT NULL,
+      number INTEGER NOT NULL,                -- rises with the places
+      reported INTEGER NOT NULL,
+      PRIMARY KEY(name, place)
+    ) WITHOUT ROWID;
+    """
+
+  private static let downloads = """
+    CREATE TABLE downloads(
+      number INTEGER PRIMARY KEY AUTOINCREMENT,  -- the order of addition
+      id TEXT NOT NULL UNIQUE,
+      request BLOB NOT NULL,                     -- JSON
+      path TEXT NOT NULL,
+      size INTEGER, hash BLOB,                   -- as required
+      size_max INTEGER NOT NULL,
+      user_info BLOB,                            -- JSON
+      priority INTEGER NOT NULL,
+      after BLOB NOT NULL,                       -- JSON
+      state TEXT NOT NULL,
+      kind TEXT, message TEXT,                   -- why it waits, is paused or failed
+      map BLOB,
+      bytes_done INTEGER NOT NULL DEFAULT 0,
+      bytes_total INTEGER,
+      file_size INTEGER, file_hash BLOB,         -- set before the file gets its name
+      file_parts BLOB                            -- the hashes of its parts, one after another
+    );
+    """
+
+  /// Missions composed by the app.
+  private static let drafts = """
+    CREATE TABLE drafts(
+      number INTEGER PRIMARY KEY AUTOINCREMENT,  -- the order of addition
+      mission TEXT NOT NULL,
+      document BLOB NOT NULL,                    -- JSON
+      payload BLOB,                              -- JSON
+      step TEXT NOT NULL,
+      kind TEXT, item TEXT, message TEXT,        -- why it is paused or failed
+      seal BLOB NOT NULL,                        -- a proof of the key
+      at INTEGER NOT NULL                        -- milliseconds since 1970
+    );
+    """
 }
