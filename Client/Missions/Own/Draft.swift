@@ -3,15 +3,6 @@ import FerryProtocol
 
 /// A composed mission on this device: the app's description.
 struct Draft: Sendable, Equatable {
-  /// The steps of a draft.
-  enum Step: String, Sendable {
-    /// Items are being fetched.
-    case fetching
-    /// The version came into use.
-    case done
-    case failed, cancelled
-  }
-
   /// The content of a draft, as it is stored.
   struct Document: Sendable, Equatable, Codable {
     var title: String
@@ -26,7 +17,8 @@ struct Draft: Sendable, Equatable {
   var document: Document
   /// The app's value as JSON.
   var payload: [UInt8]?
-  var step = Step.fetching
+  /// `downloading` until the version is in use, or the draft ends without success.
+  var state = MissionState.downloading
   var reason: MissionError?
   /// A proof of the content's encryption key.
   var seal: [UInt8]
@@ -34,7 +26,7 @@ struct Draft: Sendable, Equatable {
   var at: Int64
 
   /// True if the draft is neither done nor failed nor cancelled.
-  var isOpen: Bool { step == .fetching }
+  var isOpen: Bool { !state.isFinal }
 
   /// Returns the name of an item's download.
   func downloadID(_ place: Int) -> DownloadID { DownloadID("\(number)/\(place)") }

@@ -9,7 +9,7 @@ final class DraftStore: Sendable {
   private let index: IndexFile<SQLiteConnection, MissionError>
 
   private static let columns =
-    "number, mission, document, payload, step, kind, item, message, seal, at"
+    "number, mission, document, payload, state, kind, item, message, seal, at"
 
   /// Opens the file at `path`, and creates an absent one.
   static func open(
@@ -26,13 +26,13 @@ final class DraftStore: Sendable {
   func drafts() async throws(MissionError) -> [Draft] {
     try await index.write { connection in
       try connection.rows("SELECT \(Self.columns) FROM drafts ORDER BY number") { row in
-        guard let id = MissionID(row.text(1)), let step = Draft.Step(rawValue: row.text(4)),
+        guard let id = MissionID(row.text(1)), let state = MissionState(rawValue: row.text(4)),
           let document = try? JSONDecoder().decode(
             Draft.Document.self, from: Data(row.blob(2)))
         else { throw MissionError(.database, "the row of mission \(row.text(1)) cannot be read") }
         return Draft(
           number: row.int64(0), id: id, document: document,
-          payload: row.isNull(3) ? nil : row.blob(3), step: step, reason: row.reason(5, 6, 7),
+          payload: row.isNull(3) ? nil : row.blob(3), state: state, reason: row.reason(5, 6, 7),
           seal: row.blob(8), at: row.int64(9))
       }
     }
@@ -43,22 +43,22 @@ final class DraftStore: Sendable {
     try await index.write { connection in
       let document = Array(try JSONEncoder().encode(draft.document))
       try connection.run(
-        "INSERT INTO drafts(mission, document, payload, step, seal, at) VALUES (?, ?, ?, ?, ?, ?)",
-        draft.id.value, document, draft.payload, draft.step.rawValue, draft.seal, draft.at)
+        "INSERT INTO drafts(mission, document, payload, state, seal, at) VALUES (?, ?, ?, ?, ?, ?)",
+        draft.id.value, document, draft.payload, draft.state.rawValue, draft.seal, draft.at)
       var added = draft
       added.number = try connection.first("SELECT last_insert_rowid()") { $0.int64(0) } ?? 0
       return added
     }
   }
 
-  /// Stores the step of a draft with the reason.
+  /// Stores the state of a draft with the reason.
   func set(
-    _ step: Draft.Step, _ reason: MissionError?, of number: Int64
+    _ state: MissionState, _ reason: MissionError?, of number: Int64
   ) async throws(MissionError) {
     try await index.write { connection in
       try connection.run(
-        "UPDATE drafts SET step = ?2, kind = ?3, item = ?4, message = ?5 WHERE number = ?1",
-        number, step.rawValue, reason?.kind.rawValue, reason?.item, reason?.message)
+        "UPDATE drafts SET state = ?2, kind = ?3, item = ?4, message = ?5 WHERE number = ?1",
+        number, state.rawValue, reason?.kind.rawValue, reason?.item, reason?.message)
     }
   }
 

@@ -74,8 +74,10 @@ extension OwnMissions {
         names.contains(draft.id) && runs[draft.number] != nil
           && found.first { $0.id == draft.id }?.state != .paused
       }
+      // After a change meanwhile, the list may be older than the end of the work.
+      guard seen == waiters.changes else { continue }
       if !isBusy { return found }
-      if seen == waiters.changes { await change() }
+      await change()
     }
     throw MissionError(.cancelled, "the missions were closed")
   }

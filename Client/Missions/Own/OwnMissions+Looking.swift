@@ -6,9 +6,10 @@ extension OwnMissions {
   /// Returns all missions by name: those under way, here, or ended without being here. Unfinished
   /// ones have the sizes known so far.
   public func list() async throws(MissionError) -> [MissionStatus] {
+    let drafts = known.values.sorted { $0.number < $1.number }
     let here = try await manager.list()
     var found: [MissionID: MissionStatus] = [:]
-    for draft in known.values.sorted(by: { $0.number < $1.number }) {
+    for draft in drafts {
       found[draft.id] = await status(of: draft, beside: here.first { $0.id == draft.id })
     }
     return found.values.sorted { $0.id < $1.id }
@@ -32,7 +33,7 @@ extension OwnMissions {
     status.state = await state(of: draft)
     status.reason = known[draft.number]?.reason
     status.activeVersion = here?.activeVersion
-    if draft.step == .done, let here, here.version == draft.number {
+    if draft.state == .done, let here, here.version == draft.number {
       (status.items, status.itemsDone) = (here.items, here.items)
       (status.bytesTotal, status.bytesDone) = (here.bytesTotal, here.bytesTotal)
       return status
@@ -60,18 +61,14 @@ extension OwnMissions {
         draft.id, version: draft.number, paths: draft.document.items.map(\.path))
     let statuses = items.map { (place: $0.place, status: $0.download.status) }
     let progress = meter.progress(statuses, at: surroundings.steadyClock())
-    if known[draft.number]?.step == .fetching { meters[draft.number] = meter }
+    if known[draft.number]?.isOpen == true { meters[draft.number] = meter }
     return progress
   }
 
   /// Returns the state of a mission, by the states of the items.
   func state(of draft: Draft) async -> MissionState {
-    switch known[draft.number]?.step ?? draft.step {
-    case .done: return .done
-    case .failed: return .failed
-    case .cancelled: return .cancelled
-    case .fetching: break
-    }
+    let state = known[draft.number]?.state ?? draft.state
+    if state.isFinal { return state }
     if known[draft.number]?.reason != nil { return .paused }
     let open = await downloads(under: draft).map(\.download.status).filter { !$0.state.isFinal }
     if open.isEmpty || open.contains(where: { $0.state == .downloading }) { return .downloading }

@@ -56,7 +56,7 @@ extension OwnMissions {
       let item = draft.document.items[place]
       throw MissionError(MissionError(error, of: .url(item.request.url)), item: item.path)
     }
-    return !Task.isCancelled && known[draft.number]?.step == .fetching
+    return !Task.isCancelled && known[draft.number]?.isOpen == true
       && items.allSatisfy { $0.download.state == .done || $0.download.state == .cancelled }
   }
 
@@ -157,13 +157,13 @@ extension OwnMissions {
   private func finish(_ draft: Draft) async throws(MissionError) {
     let number = draft.number
     try await drafts.set(.done, nil, of: number)
-    known[number]?.step = .done
+    try await reportComplete(draft)
+    known[number]?.state = .done
     known[number]?.reason = nil
     let ended = known.values.filter { $0.id == draft.id && $0.number < number && !$0.isOpen }
     for other in ended { known[other.number] = nil }
     try? await drafts.remove(ended.map(\.number))
     await removeDownloads(draft)
-    try await reportComplete(draft)
     scheduleReport(number)
   }
 
@@ -175,11 +175,11 @@ extension OwnMissions {
   }
 
   /// Ends a draft without success, and removes the fetched parts.
-  func end(_ draft: Draft, _ step: Draft.Step, _ reason: MissionError) async {
-    known[draft.number]?.step = step
+  func end(_ draft: Draft, _ state: MissionState, _ reason: MissionError) async {
+    known[draft.number]?.state = state
     known[draft.number]?.reason = reason
     // If the row cannot be written, the next process continues the mission.
-    try? await drafts.set(step, reason, of: draft.number)
+    try? await drafts.set(state, reason, of: draft.number)
     // Its files are garbage then; the next process collects them.
     try? await manager.withdraw { $0.id == draft.id && $0.version == draft.number }
     await removeDownloads(draft)

@@ -141,7 +141,7 @@ enum ContentSchema {
       mission TEXT NOT NULL,
       document BLOB NOT NULL,                    -- JSON
       payload BLOB,                              -- JSON
-      step TEXT NOT NULL,
+      state TEXT NOT NULL,
       kind TEXT, item TEXT, message TEXT,        -- why it is paused or failed
       seal BLOB NOT NULL,                        -- a proof of the key
       at INTEGER NOT NULL                        -- milliseconds since 1970
