@@ -30,17 +30,24 @@ struct FateTests {
   private static let whole = RecordState(
     inserted: SequencedStamp(stamp: stamp, sequence: 7), columns: [column("b")])
 
+  /// Returns a deferred change; `nil` for one that this version cannot read.
+  private static func kept(_ state: RecordState?) -> KeptChange {
+    KeptChange(
+      change: Change(sequence: 3, key: key, state: state ?? RecordState()), isReadable: state != nil
+    )
+  }
+
   @Test("a change adds to the deferred one of its record")
   func overlay() {
     #expect(Fate.state(Self.part, over: nil) == Self.part)
     let earlier = RecordState(columns: [Self.column("a", 2), Self.column("c")])
     #expect(
-      Fate.state(Self.part, over: KeptState(state: earlier))
+      Fate.state(Self.part, over: Self.kept(earlier))
         == RecordState(columns: [Self.column("a"), Self.column("c")]))
-    #expect(Fate.state(Self.whole, over: KeptState(state: earlier)) == Self.whole)
+    #expect(Fate.state(Self.whole, over: Self.kept(earlier)) == Self.whole)
     // A deferred change that this version cannot read.
-    #expect(Fate.state(Self.whole, over: KeptState(state: nil)) == Self.whole)
-    #expect(Fate.state(Self.part, over: KeptState(state: nil)) == nil)
+    #expect(Fate.state(Self.whole, over: Self.kept(nil)) == Self.whole)
+    #expect(Fate.state(Self.part, over: Self.kept(nil)) == nil)
   }
 
   // MARK: Steps

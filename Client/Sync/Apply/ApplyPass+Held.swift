@@ -37,7 +37,7 @@ extension ApplyPass {
   private mutating func waitedFor() throws -> Set<RecordKey> {
     var open: [RecordKey] = []
     for key in try refusedWithRows() where !held.contains(key) {
-      let state = try file.kept.change(of: key)?.change.state
+      let state = try file.kept.change(of: key)?.state
       try addParents(of: key, to: &open) { state?.sets($0) ?? true }
     }
     // The rest of such a record is fetched.
@@ -55,11 +55,11 @@ extension ApplyPass {
 
   /// Returns the deferred records with a row here. Others refer to nothing yet.
   private mutating func refusedWithRows() throws -> [RecordKey] {
-    try file.kept.refusedTables().flatMap { name -> [RecordKey] in
+    try file.kept.tables(refused: true).flatMap { name -> [RecordKey] in
       guard let table = try plans.plan(for: name)?.table else { return [] }
       return try connection.rows(
         """
-        SELECT k.record FROM ferry_kept AS k WHERE k.tbl = ?1 AND k.reason IS NOT NULL
+        SELECT k.record FROM ferry_kept AS k WHERE k.tbl = ?1 AND \(KeptChanges.isRefused)
           AND EXISTS (SELECT 1 FROM \(quoted(table.local)) AS c
             WHERE \(table.has(record: "k.record", in: "c")))
         """, name
@@ -120,7 +120,7 @@ extension ApplyPass {
   /// deferred.
   private mutating func restore(_ key: RecordKey) throws {
     guard let plan = try plans.plan(for: key.table),
-      let deletion = try file.kept.state(of: key)?.state?.deleted,
+      let deletion = try file.kept.change(of: key)?.state?.deleted,
       try !ReturningParents(file).isRejected(key)
     else { return }
     let isAsking = try plan.isHeld(key.record, by: .init(isAsking: true, isStaying: true))

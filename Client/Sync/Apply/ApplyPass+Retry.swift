@@ -99,7 +99,7 @@ extension ApplyPass {
     for key in keys { _ = try aside?.remove(key) }
     var failed: [RecordKey] = []
     for key in keys {
-      guard let kept = try file.kept.change(of: key) else { continue }
+      guard let kept = try file.kept.change(of: key), kept.isReadable else { continue }
       try apply(kept.change, isRetry: true)
       if try file.kept.change(of: key)?.isRefused ?? false { failed.append(key) }
     }

@@ -124,7 +124,7 @@ struct ApplyPass {
     if let named, !isRetry { try named.run(change.key.table, change.key.record) }
     var change = change
     if facts.hasKept && !isRetry {
-      let kept = try file.kept.state(of: change.key)
+      let kept = try file.kept.change(of: change.key)
       guard let state = Fate.state(change.state, over: kept) else {
         refused.insert(change.key)
         try file.refreshes.add([change.key])
@@ -180,7 +180,7 @@ struct ApplyPass {
       if try file.tables.schemas.store(change.state) { findings.hasNewSchema = true }
     case .deferUnknown:
       findings.spellings.addUnknown(table: change.key.table)
-      try deferChange(change, reason: nil)
+      try deferChange(change, .schema)
       findings.applied += 1
     case .storeOverwritten:
       guard let table = facts.unrecorded[change.key.table] else { return }
@@ -189,7 +189,7 @@ struct ApplyPass {
     case .hold: try postpone(change, isRetry: isRetry)
     case .fetch(let key): try file.refreshes.add([key])
     case .leaveOut(let leftOut):
-      try deferChange(change, reason: leftOut.reason, leftOut.deferral)
+      try deferChange(change, leftOut.deferral, reason: leftOut.reason)
     }
   }
 
@@ -197,16 +197,16 @@ struct ApplyPass {
   private mutating func postpone(_ change: Change, isRetry: Bool) throws {
     held.insert(change.key)
     if !isRetry { writtenTables.add(change.key.table) }
-    try deferChange(change, reason: "records here refer to it (foreign key)", .rows)
+    try deferChange(change, .rows, reason: "records here refer to it (foreign key)")
   }
 
   private mutating func deferChange(
-    _ change: Change, reason: String?, _ deferral: Deferral = .open
+    _ change: Change, _ deferral: Deferral, reason: String? = nil
   ) throws {
-    if reason != nil { refused.insert(change.key) }
+    if deferral != .schema { refused.insert(change.key) }
     facts.hasKept = true
     if case .parent = deferral { facts.hasWaiting = true }
-    try file.kept.store(change, reason: reason, deferral)
+    try file.kept.store(change, deferral, reason: reason)
   }
 }
 
@@ -237,7 +237,7 @@ extension ApplyPass {
     } catch let error as SQLiteError where error.concernsRow {
       return try reject(change, plan, error, isRetry: isRetry)
     }
-    if let rest = Fate.rest(of: change, unknown) { try deferChange(rest, reason: nil) }
+    if let rest = Fate.rest(of: change, unknown) { try deferChange(rest, .schema) }
     return .settled
   }
 
@@ -254,7 +254,7 @@ extension ApplyPass {
       throw RecordEndedTransaction(key: change.key, reason: error.message, isAlone: isAlone)
     case .deferred(let deferral, let isWrite, let isBlocked):
       if isWrite { writtenTables.add(plan.table.name) }
-      try deferChange(change, reason: error.message, deferral)
+      try deferChange(change, deferral, reason: error.message)
       return isBlocked ? .blocked : .settled
     }
   }

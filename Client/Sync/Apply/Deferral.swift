@@ -9,6 +9,8 @@ import FerrySQLite
 /// deferral.endsAfter(.write("tasks"), of: "tasks")  // true for a unique value
 /// ```
 enum Deferral: Equatable {
+  /// The table or a column does not exist here yet: nothing has rejected the change.
+  case schema
   /// It is tried with the next retry.
   case open
   /// The parent of the record has no row here.
@@ -63,15 +65,23 @@ enum Deferral: Equatable {
     }
   }
 
-  /// The number in `ferry_kept`.
-  var number: Int64 {
+  /// The kinds of deferrals, with the numbers in `ferry_kept`: a change above ``schema`` was
+  /// rejected by the local schema, and one from ``rows`` on is tried now and then without an event.
+  enum Kind: Int64, CustomStringConvertible {
+    case schema, open, parent, definition, table, rows, unseen
+
+    var description: String { "\(rawValue)" }
+  }
+
+  var kind: Kind {
     switch self {
-    case .open: 0
-    case .parent: 1
-    case .definition: 2
-    case .table: 3
-    case .rows: 4
-    case .unseen: 5
+    case .schema: .schema
+    case .open: .open
+    case .parent: .parent
+    case .definition: .definition
+    case .table: .table
+    case .rows: .rows
+    case .unseen: .unseen
     }
   }
 }

@@ -80,7 +80,7 @@ enum Fate {
   /// fetched whole, because a part alone is no record.
   ///
   /// - Parameter deferred: the deferred change; `nil` without one.
-  static func state(_ state: RecordState, over deferred: KeptState?) -> RecordState? {
+  static func state(_ state: RecordState, over deferred: KeptChange?) -> RecordState? {
     guard let deferred else { return state }
     if let earlier = deferred.state { return earlier.overlaid(with: state) }
     return state.inserted == nil && state.deleted == nil ? nil : state

@@ -10,7 +10,9 @@ extension KeptChanges {
 
   /// Returns true if a pull must retry changes, although the list is empty.
   func isAnyToTry() throws -> Bool {
-    if try hasOpen() || connection.exists("SELECT 1 FROM ferry_kept WHERE waits >= 4 LIMIT 1") {
+    if try hasOpen()
+      || connection.exists("SELECT 1 FROM ferry_kept WHERE waits >= \(Waits.rows) LIMIT 1")
+    {
       return true
     }
     return try connection.exists(
@@ -22,20 +24,22 @@ extension KeptChanges {
 
   /// Returns true if changes are to be tried now.
   func hasOpen() throws -> Bool {
-    try connection.exists("SELECT 1 FROM ferry_kept WHERE waits = 0 LIMIT 1")
+    try connection.exists("SELECT 1 FROM ferry_kept WHERE waits = \(Waits.open) LIMIT 1")
   }
 
   /// Returns records waiting because other rows of their tables have their unique values.
   func waitingForRows(limit: Int) throws -> [RecordKey] {
     try connection.rows(
-      "SELECT tbl, record FROM ferry_kept INDEXED BY ferry_kept_table WHERE waits = 3 LIMIT ?",
-      Int64(limit)
+      """
+      SELECT tbl, record FROM ferry_kept INDEXED BY ferry_kept_table
+      WHERE waits = \(Waits.table) LIMIT ?
+      """, Int64(limit)
     ) { RecordKey(table: $0.name(0), record: $0.name(1)) }
   }
 
   /// Returns true if changes wait for the records they refer to.
   func hasWaitingForParents() throws -> Bool {
-    try connection.exists("SELECT 1 FROM ferry_kept WHERE waits = 1 LIMIT 1")
+    try connection.exists("SELECT 1 FROM ferry_kept WHERE waits = \(Waits.parent) LIMIT 1")
   }
 
   // MARK: Events
@@ -44,8 +48,8 @@ extension KeptChanges {
   func open(waitingFor parent: RecordKey) throws {
     try connection.run(
       """
-      UPDATE ferry_kept INDEXED BY ferry_kept_parent SET waits = 0
-      WHERE waits = 1 AND parent = ? AND parent_tbl = ?
+      UPDATE ferry_kept INDEXED BY ferry_kept_parent SET waits = \(Waits.open)
+      WHERE waits = \(Waits.parent) AND parent = ? AND parent_tbl = ?
       """, parent.record, parent.table)
   }
 
@@ -55,8 +59,10 @@ extension KeptChanges {
     for table in tables {
       isAny = true
       try connection.run(
-        "UPDATE ferry_kept INDEXED BY ferry_kept_table SET waits = 0 WHERE waits = 3 AND tbl = ?",
-        table)
+        """
+        UPDATE ferry_kept INDEXED BY ferry_kept_table SET waits = \(Waits.open)
+        WHERE waits = \(Waits.table) AND tbl = ?
+        """, table)
     }
     if isAny { try openRows() }
   }
@@ -75,13 +81,13 @@ extension KeptChanges {
     let own = "SELECT DISTINCT tbl AS t, record AS r FROM ferry_operations WHERE seq > ?"
     try connection.run(
       """
-      UPDATE ferry_kept INDEXED BY ferry_kept_parent SET waits = 0 FROM (\(own)) AS own
-      WHERE waits = 1 AND parent = own.r AND parent_tbl = own.t
+      UPDATE ferry_kept INDEXED BY ferry_kept_parent SET waits = \(Waits.open) FROM (\(own)) AS own
+      WHERE waits = \(Waits.parent) AND parent = own.r AND parent_tbl = own.t
       """, state.tried)
     try connection.run(
       """
-      UPDATE ferry_kept SET waits = 0 FROM (\(own)) AS own
-      WHERE waits > 0 AND ferry_kept.tbl = own.t AND ferry_kept.record = own.r
+      UPDATE ferry_kept SET waits = \(Waits.open) FROM (\(own)) AS own
+      WHERE waits > \(Waits.open) AND ferry_kept.tbl = own.t AND ferry_kept.record = own.r
       """, state.tried)
     let tables = try connection.rows(
       "SELECT DISTINCT tbl FROM ferry_operations WHERE seq > ?", state.tried
@@ -92,20 +98,22 @@ extension KeptChanges {
 
   /// Opens changes waiting for rows of any table.
   func openRows() throws {
-    try connection.execute("UPDATE ferry_kept SET waits = 0 WHERE waits = 4")
+    try connection.execute(
+      "UPDATE ferry_kept SET waits = \(Waits.open) WHERE waits = \(Waits.rows)")
   }
 
   /// Opens all changes for a retry: the schema or the rules have changed.
   func openAll() throws {
-    try connection.execute("UPDATE ferry_kept SET waits = 0 WHERE waits > 0")
+    try connection.execute(
+      "UPDATE ferry_kept SET waits = \(Waits.open) WHERE waits > \(Waits.open)")
   }
 
   /// Opens some changes for a retry, if Ferry perhaps does not see their reason.
   func openUnseen() throws {
     try connection.run(
       """
-      UPDATE ferry_kept SET waits = 0 FROM (SELECT tbl AS t, record AS r FROM ferry_kept
-        WHERE waits >= 4 ORDER BY tried LIMIT ?) AS next
+      UPDATE ferry_kept SET waits = \(Waits.open) FROM (SELECT tbl AS t, record AS r FROM ferry_kept
+        WHERE waits >= \(Waits.rows) ORDER BY tried LIMIT ?) AS next
       WHERE ferry_kept.tbl = next.t AND ferry_kept.record = next.r
       """, Int64(Self.unseenPerPull))
   }
@@ -114,11 +122,12 @@ extension KeptChanges {
   func endAttempt(_ key: RecordKey) throws {
     try connection.run(
       """
-      UPDATE ferry_kept SET waits = 5, tried = \(Self.nextTry) WHERE tbl = ? AND record = ? AND waits = 0
+      UPDATE ferry_kept SET waits = \(Waits.unseen), tried = \(Self.nextTry)
+      WHERE tbl = ? AND record = ? AND waits = \(Waits.open)
       """, key.table, key.record)
   }
 
   /// The number of the next attempt.
   static let nextTry =
-    "(SELECT ifnull(max(tried), 0) + 1 FROM ferry_kept WHERE waits >= 4)"
+    "(SELECT ifnull(max(tried), 0) + 1 FROM ferry_kept WHERE waits >= \(Waits.rows))"
 }

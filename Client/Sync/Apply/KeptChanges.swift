@@ -2,16 +2,21 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// A change waiting for the local schema.
+/// A pulled change that waits: a row of `ferry_kept`.
 struct KeptChange {
   let change: Change
-  /// The schema's reason for the rejection; `nil` if the table or column is not known here.
-  let reason: String?
-
   /// True if this version can read the change; an unreadable one has an empty state.
   var isReadable = true
+  /// The kind of event it waits for; `nil` for a kind of another version.
+  var waits: Deferral.Kind?
+  /// The reason for the rejection by the local schema; `nil` if nothing has rejected the change.
+  var reason: String?
 
-  var isRefused: Bool { reason != nil }
+  /// True if the local schema rejected the change.
+  var isRefused: Bool { waits != .schema }
+
+  /// The state of the record; `nil` if this version cannot read it.
+  var state: RecordState? { isReadable ? change.state : nil }
 }
 
 /// A choice among the kept changes.
@@ -41,15 +46,38 @@ struct KeptPlace {
   init(_ change: Change) { self.init(sequence: change.sequence, key: change.key) }
 }
 
-/// The kept change of a record; the state is `nil` if this version cannot read it.
-struct KeptState {
-  let state: RecordState?
-}
-
-/// Changes unknown to the local schema or rejected by it: `ferry_kept`. No pulled change is lost.
+/// Changes unknown to the local schema or rejected by it, also held ones: `ferry_kept`. Each waits
+/// for one event (``Deferral``). No pulled change is lost.
 struct KeptChanges {
+  typealias Waits = Deferral.Kind
+
   let connection: SQLiteConnection
   let limits: Limits
+
+  static let schema = """
+    CREATE TABLE ferry_kept(                  -- pulled changes that are not in their rows
+      tbl TEXT NOT NULL,
+      record TEXT NOT NULL,
+      sequence INTEGER NOT NULL,
+      state TEXT NOT NULL,
+      waits INTEGER NOT NULL,                 -- for this event: see Deferral; 0: the table or column
+      reason TEXT,                            -- of a rejection, for people
+      parent_tbl TEXT, parent TEXT,           -- the record for which it waits
+      tried INTEGER,                          -- when it was tried last, of the last two kinds
+      PRIMARY KEY(tbl, record)
+    ) WITHOUT ROWID;
+    CREATE INDEX ferry_kept_open ON ferry_kept(sequence) WHERE waits = 1;
+    CREATE INDEX ferry_kept_parent ON ferry_kept(parent, parent_tbl) WHERE waits = 2;
+    CREATE INDEX ferry_kept_table ON ferry_kept(tbl) WHERE waits = 4;
+    CREATE INDEX ferry_kept_rows ON ferry_kept(waits) WHERE waits = 5;
+    CREATE INDEX ferry_kept_unseen ON ferry_kept(tried) WHERE waits >= 5;
+    CREATE INDEX ferry_kept_order ON ferry_kept(sequence);
+    CREATE INDEX ferry_kept_refused ON ferry_kept(sequence) WHERE waits > 0;
+
+    """
+
+  /// A condition: the local schema rejected the change.
+  static let isRefused = "waits > \(Waits.schema)"
 
   // MARK: Counting
 
@@ -61,13 +89,13 @@ struct KeptChanges {
 
   /// Returns true if the local schema rejected any record.
   func hasRefused() throws -> Bool {
-    try connection.exists("SELECT 1 FROM ferry_kept WHERE reason IS NOT NULL")
+    try connection.exists("SELECT 1 FROM ferry_kept WHERE \(Self.isRefused)")
   }
 
   /// Returns the number of records rejected by the local schema.
   func refusedCount() throws -> Int {
     try connection.count(
-      "SELECT count(*) FROM ferry_kept INDEXED BY ferry_kept_refused WHERE reason IS NOT NULL")
+      "SELECT count(*) FROM ferry_kept INDEXED BY ferry_kept_refused WHERE \(Self.isRefused)")
   }
 
   /// Returns the number of rejected records waiting because the user keeps another row with their
@@ -75,7 +103,7 @@ struct KeptChanges {
   func keptLocalCount() throws -> Int {
     try connection.count(
       """
-      SELECT count(*) FROM ferry_kept AS k INDEXED BY ferry_kept_refused WHERE reason IS NOT NULL
+      SELECT count(*) FROM ferry_kept AS k INDEXED BY ferry_kept_refused WHERE \(Self.isRefused)
         AND \(Self.hasQuestion("NOT NULL")) AND NOT \(Self.hasQuestion("NULL"))
       """)
   }
@@ -92,7 +120,7 @@ struct KeptChanges {
   func reasons(limit: Int) throws -> [WaitingRecords] {
     try connection.rows(
       """
-      SELECT reason, count(*) FROM ferry_kept INDEXED BY ferry_kept_refused WHERE reason IS NOT NULL
+      SELECT reason, count(*) FROM ferry_kept INDEXED BY ferry_kept_refused WHERE \(Self.isRefused)
       GROUP BY reason ORDER BY 2 DESC, 1 LIMIT ?
       """, limit
     ) { WaitingRecords(reason: $0.text(0), count: Int($0.int64(1))) }
@@ -103,17 +131,17 @@ struct KeptChanges {
   /// Stores a change, instead of an earlier one of the same record.
   ///
   /// - Parameters:
-  ///   - reason: the schema's reason for the rejection; `nil` if the table or column is not known.
-  ///   - deferral: the event the change waits for then.
-  func store(_ change: Change, reason: String?, _ deferral: Deferral = .open) throws {
+  ///   - deferral: the event the change waits for.
+  ///   - reason: the reason for the rejection by the local schema.
+  func store(_ change: Change, _ deferral: Deferral, reason: String? = nil) throws {
     let parent: RecordKey? = if case .parent(let key) = deferral { key } else { nil }
     try connection.run(
       """
-      INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason, waits, parent_tbl, parent,
-        tried)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, iif(?6 >= 4, \(Self.nextTry), NULL))
+      INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason, waits, parent_tbl,
+        parent, tried)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, iif(?6 >= \(Waits.rows), \(Self.nextTry), NULL))
       """, change.key.table, change.key.record, change.sequence, SQLiteText(change.state.encoded()),
-      reason, reason == nil ? nil : deferral.number, parent?.table, parent?.record)
+      reason, deferral.kind.rawValue, parent?.table, parent?.record)
   }
 
   /// Stores a change that violates the protocol, unchanged.
@@ -121,7 +149,7 @@ struct KeptChanges {
     try connection.run(
       """
       INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason, waits, tried)
-      VALUES (?, ?, ?, ?, ?, 5, \(Self.nextTry))
+      VALUES (?, ?, ?, ?, ?, \(Waits.unseen), \(Self.nextTry))
       """, key.table, key.record, change.sequence, SQLiteText(change.writes), change.reason)
   }
 
@@ -143,29 +171,13 @@ struct KeptChanges {
   }
 
   /// Returns the kept change of a record, also if it is unreadable.
-  func state(of key: RecordKey) throws -> KeptState? {
+  func change(of key: RecordKey) throws -> KeptChange? {
     try connection.first(
-      "SELECT state FROM ferry_kept WHERE tbl = ? AND record = ?", key.table, key.record
-    ) { row in
-      KeptState(state: try? RecordState(decoding: row.textBytes(0), limits: limits))
-    }
+      "\(Self.selection) WHERE tbl = ? AND record = ?", key.table, key.record, row: read)
   }
 
-  /// Returns the kept change of a record, as far as this version can read it.
-  func change(of key: RecordKey) throws -> KeptChange? {
-    let found = try connection.first(
-      "SELECT sequence, state, reason FROM ferry_kept WHERE tbl = ? AND record = ?", key.table,
-      key.record
-    ) { row -> KeptChange? in
-      guard let state = try? RecordState(decoding: row.textBytes(1), limits: limits) else {
-        return nil
-      }
-      return KeptChange(
-        change: Change(sequence: row.int64(0), key: key, state: state),
-        reason: row.optionalText(2))
-    }
-    return found ?? nil
-  }
+  private static let selection =
+    "SELECT tbl, record, sequence, state, reason, waits FROM ferry_kept"
 
   /// Returns the next kept change, in the order of sequences, or of records in one table; `nil` after the
   /// last. Reading them one by one takes little memory, and other kept changes may change meanwhile.
@@ -176,20 +188,20 @@ struct KeptChanges {
   func next(_ choice: KeptChoice, after place: KeptPlace) throws -> KeptChange? {
     switch choice {
     case .ofTable(let table): return try next(in: table, after: place, "1")
-    case .unknown(let table): return try next(in: table, after: place, "+reason IS NULL")
+    case .unknown(let table): return try next(in: table, after: place, "NOT \(Self.isRefused)")
     default: break
     }
     // The index on the order gives each next change; the table's key would sort all of them each
     // time.
     let (index, condition) =
       switch choice {
-      case .refused: ("ferry_kept_refused", "reason IS NOT NULL")
-      case .open: ("ferry_kept_open", "waits = 0")
+      case .refused: ("ferry_kept_refused", Self.isRefused)
+      case .open: ("ferry_kept_open", "waits = \(Waits.open)")
       default: ("ferry_kept_order", "1")
       }
     return try connection.first(
       """
-      SELECT tbl, record, sequence, state, reason FROM ferry_kept INDEXED BY \(index)
+      \(Self.selection) INDEXED BY \(index)
       WHERE (sequence, tbl, record) > (?1, ?2, ?3) AND \(condition)
       ORDER BY sequence, tbl, record LIMIT 1
       """, place.sequence, place.key.table, place.key.record, row: read)
@@ -202,8 +214,7 @@ struct KeptChanges {
   ) throws -> KeptChange? {
     try connection.first(
       """
-      SELECT tbl, record, sequence, state, reason FROM ferry_kept
-      WHERE tbl = ? AND record > ? AND \(condition) ORDER BY record LIMIT 1
+      \(Self.selection) WHERE tbl = ? AND record > ? AND \(condition) ORDER BY record LIMIT 1
       """, table, place.key.record, row: read)
   }
 
@@ -215,7 +226,8 @@ struct KeptChanges {
       && NameRule.fault(inRecord: key.record, limits: limits) == nil
     return KeptChange(
       change: Change(sequence: row.int64(2), key: key, state: state ?? RecordState()),
-      reason: row.optionalText(4), isReadable: state != nil && isNamed)
+      isReadable: state != nil && isNamed, waits: Deferral.Kind(rawValue: row.int64(5)),
+      reason: row.optionalText(4))
   }
 
   /// Returns the kept changes for one table, or for all, oldest first.
@@ -229,8 +241,9 @@ struct KeptChanges {
     return found
   }
 
-  /// Returns the tables of the changes rejected by the local schema.
-  func refusedTables() throws -> [Name] {
+  /// Returns the tables with changes of one kind: rejected by the local schema, or waiting for the
+  /// table or for columns.
+  func tables(refused: Bool) throws -> [Name] {
     try connection.rows(
       """
       WITH RECURSIVE tables(name) AS (
@@ -238,22 +251,8 @@ struct KeptChanges {
         UNION ALL SELECT (SELECT min(tbl) FROM ferry_kept WHERE tbl > name) FROM tables
           WHERE name IS NOT NULL)
       SELECT name FROM tables WHERE EXISTS (
-        SELECT 1 FROM ferry_kept WHERE tbl = name AND reason IS NOT NULL)
-      """
-    ) { $0.name(0) }
-  }
-
-  /// Returns the tables that changes wait for: absent ones, and those with missing columns.
-  func tablesWaitedFor() throws -> [Name] {
-    try connection.rows(
-      """
-      WITH RECURSIVE tables(name) AS (
-        SELECT min(tbl) FROM ferry_kept
-        UNION ALL SELECT (SELECT min(tbl) FROM ferry_kept WHERE tbl > name) FROM tables
-          WHERE name IS NOT NULL)
-      SELECT name FROM tables WHERE EXISTS (
-        SELECT 1 FROM ferry_kept WHERE tbl = name AND reason IS NULL)
-      """
+        SELECT 1 FROM ferry_kept WHERE tbl = name AND (\(Self.isRefused)) = ?)
+      """, refused
     ) { $0.name(0) }
   }
 }

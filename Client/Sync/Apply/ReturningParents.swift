@@ -58,7 +58,7 @@ struct ReturningParents {
   ///
   /// - Parameter tombstone: the delete as on the server; `nil` if it is not known.
   func canRecall(_ key: RecordKey, tombstone: Stamp?) throws -> Bool {
-    guard let own = try ownDelete(of: key), try file.kept.change(of: key) == nil,
+    guard let own = try ownDelete(of: key), try file.kept.change(of: key)?.state == nil,
       try !isRejected(key)
     else { return false }
     return own.isPending || own.stamp.time == tombstone?.time

@@ -18,14 +18,15 @@ struct UniqueValueQuestions {
   func ask() throws {
     for question in try file.conflicts.openQuestions(own: file.ownNames())
     where question.holder != nil {
-      let isWaiting = try file.kept.change(of: question.key)?.isRefused ?? false
+      let kept = try file.kept.change(of: question.key)
+      let isWaiting = kept.map { $0.isReadable && $0.isRefused } ?? false
       if !isWaiting { try file.conflicts.resolve(question, now: file.wallClock()) }
     }
     for key in try file.kept.waitingForRows(limit: Self.askedPerPull) {
-      guard let change = try file.kept.change(of: key)?.change,
-        let found = try holder(ofValuesIn: change)
+      guard let kept = try file.kept.change(of: key), kept.isReadable,
+        let found = try holder(ofValuesIn: kept.change)
       else { continue }
-      try ask(about: found.column, of: change.key, found.holder)
+      try ask(about: found.column, of: key, found.holder)
     }
   }
 
@@ -78,7 +79,9 @@ struct UniqueValueQuestions {
   /// - Throws: ``SQLiteError`` if rows have these values, too.
   func adopt(_ columns: [Column], by key: RecordKey) throws -> Bool {
     let waiting = try file.kept.change(of: key)
-    guard let waiting, waiting.change.state.deleted == nil || waiting.change.state.isAlive else {
+    guard let waiting, waiting.isReadable,
+      waiting.change.state.deleted == nil || waiting.change.state.isAlive
+    else {
       return false
     }
     let table = try file.tables.schema(of: key.table)
@@ -97,7 +100,7 @@ struct UniqueValueQuestions {
     try file.kept.forget(key)
     if unknown.isEmpty { return true }
     (change.state.columns, change.state.inserted) = (unknown, nil)
-    try file.kept.store(change, reason: nil)
+    try file.kept.store(change, .schema)
     return true
   }
 }

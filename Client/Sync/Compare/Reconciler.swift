@@ -62,7 +62,7 @@ struct Reconciler {
           continue
         }
         let here = KeptOverlay.received(
-          row: try scan.row(change.key), kept: try file.kept.state(of: change.key)?.state)
+          row: try scan.row(change.key), kept: try file.kept.change(of: change.key)?.state)
         let pending = try pendingWrites(of: change.key)
         var decision = machine.decide(here: here, there: change.state, pending: pending)
         if let here, unrecorded.isRemade {

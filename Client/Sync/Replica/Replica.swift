@@ -379,7 +379,7 @@ public final class Replica: DatabaseAccess {
 
   /// Returns the tables that changes wait for: absent ones, and those with absent columns.
   public func tablesWaitedFor() async throws -> [Name] {
-    try await typed { try await thread.run { try $0.kept.tablesWaitedFor() } }
+    try await typed { try await thread.run { try $0.kept.tables(refused: false) } }
   }
 
   /// Returns the log of this replica, newest first; it keeps the last 1,000 entries.

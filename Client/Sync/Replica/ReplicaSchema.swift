@@ -97,24 +97,6 @@ enum ReplicaSchema {
       changes INTEGER NOT NULL,
       body BLOB NOT NULL                      -- the page; a large one compressed
     );
-    CREATE TABLE ferry_kept(                  -- changes that the local schema cannot take
-      tbl TEXT NOT NULL,
-      record TEXT NOT NULL,
-      sequence INTEGER NOT NULL,
-      state TEXT NOT NULL,
-      reason TEXT,                            -- NULL: the table or column is not known yet
-      waits INTEGER,                          -- for this event: see Deferral; NULL: no retry
-      parent_tbl TEXT, parent TEXT,           -- the record for which it waits
-      tried INTEGER,                          -- when it was tried last, of the last two kinds
-      PRIMARY KEY(tbl, record)
-    ) WITHOUT ROWID;
-    CREATE INDEX ferry_kept_open ON ferry_kept(sequence) WHERE waits = 0;
-    CREATE INDEX ferry_kept_parent ON ferry_kept(parent, parent_tbl) WHERE waits = 1;
-    CREATE INDEX ferry_kept_table ON ferry_kept(tbl) WHERE waits = 3;
-    CREATE INDEX ferry_kept_rows ON ferry_kept(waits) WHERE waits = 4;
-    CREATE INDEX ferry_kept_unseen ON ferry_kept(tried) WHERE waits >= 4;
-    CREATE INDEX ferry_kept_order ON ferry_kept(sequence);
-    CREATE INDEX ferry_kept_refused ON ferry_kept(sequence) WHERE reason IS NOT NULL;
     CREATE TABLE ferry_conflicts(
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
       at INTEGER NOT NULL,
@@ -135,7 +117,7 @@ enum ReplicaSchema {
       detail TEXT NOT NULL
     );
     """ + operations + refresh + checks + formerNames + marks + missions + deviceNames
-    + KeyNumbers.schema + FormerRows.schema + StagedChanges.view
+    + KeptChanges.schema + KeyNumbers.schema + FormerRows.schema + StagedChanges.view
 
   /// This device's own operations. An operation changes state and is never copied.
   ///

@@ -17,7 +17,7 @@ struct BulkTracking {
   func trackSpace(creatingKey key: Name) throws -> TrackReport {
     let schema = try tables.schemas.current()
     let defined = schema.tables.filter { $0.value.definition != nil }
-    let waiting = try file.kept.tablesWaitedFor().filter { !NameRule.isReserved(table: $0) }
+    let waiting = try file.kept.tables(refused: false).filter { !NameRule.isReserved(table: $0) }
     let tracked = Set(try tables.tracked.names())
     let wanted = Set(defined.keys).union(waiting).subtracting(tracked)
     let room = file.limits.tables + file.limits.schemaTables

@@ -88,7 +88,7 @@ struct SpellingAdoption {
 
   /// Uses the spelling of changes waiting for tables, now tracked.
   func adopt(forTracked added: [TableSchema]) throws {
-    let waiting = try file.kept.tablesWaitedFor()
+    let waiting = try file.kept.tables(refused: false)
     var found = SpellingsFound()
     for table in added {
       for other in waiting where other.folded == table.name.folded && other != table.name {

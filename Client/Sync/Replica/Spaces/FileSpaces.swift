@@ -146,7 +146,7 @@ final class FileSpaces {
           let waiting = try other.tables.tracked.names().filter { table in
             guard try other.tables.schema(of: table).share != nil else { return false }
             return try other.connection.exists(
-              "SELECT 1 FROM ferry_kept WHERE tbl = ? AND reason IS NOT NULL LIMIT 1", table)
+              "SELECT 1 FROM ferry_kept WHERE tbl = ? AND \(KeptChanges.isRefused) LIMIT 1", table)
           }
           guard !waiting.isEmpty else { return }
           try other.kept.openUnseen()
