@@ -71,6 +71,20 @@ struct ParentRulesTests {
     #expect(kept.holding("a", alias: "p") != nil)
   }
 
+  @Test(
+    "a row with NULL in a text key refers to another row, and a row that refers to itself to none")
+  func nullKeys() throws {
+    let fixture = try ReplicaFixture()
+    try fixture.run(
+      """
+      CREATE TABLE a(id TEXT PRIMARY KEY, p TEXT);
+      INSERT INTO a VALUES ('parent', NULL), (NULL, 'parent'), ('alone', 'alone')
+      """)
+    let referring = try #require(
+      ParentRules([Self.link("a", "a", .none)]).referring("a", alias: "p"))
+    #expect(try fixture.rows("SELECT id FROM a AS p WHERE \(referring)") == [["parent"]])
+  }
+
   @Test("rows that SQLite keeps are removed from the end of the chain")
   func removals() {
     let rules = ParentRules([

@@ -1,5 +1,6 @@
 import FerryPersistence
 import FerryProtocol
+import FerrySQLite
 import FerryTestSupport
 import Testing
 
@@ -163,5 +164,46 @@ struct UndoneOperationTests {
     #expect(pending.last?.dependency == next.operation.id)
     let shown = try replica.rows("SELECT dependency FROM ferry_pending WHERE record = 'c'")
     #expect(shown == [[.text("\(sent.operations[0].id)")]])
+  }
+
+  // MARK: Foreign keys
+
+  @Test(
+    "an undo that a foreign key rejects names the tables",
+    arguments: [
+      (
+        "INSERT INTO tasks VALUES ('t', 'k')", "INSERT INTO notes VALUES ('n', 't')",
+        "rows of notes refer to a row of tasks"
+      ),
+      (
+        "UPDATE tasks SET kind = 'other' WHERE id = 'old'", "DELETE FROM kinds WHERE id = 'k'",
+        "in tasks, kind refers to kinds"
+      ),
+      (
+        "DELETE FROM tasks WHERE id = 'old'", "DELETE FROM kinds WHERE id = 'k'",
+        "in tasks, kind refers to kinds"
+      ),
+    ], [false, true])
+  func foreignKeys(_ test: (own: String, later: String, reason: String), isReader: Bool) throws {
+    let replica = try ReplicaFixture()
+    // Untracked tables: an undo returns no rows of theirs.
+    try replica.run(
+      """
+      CREATE TABLE kinds(id TEXT PRIMARY KEY);
+      CREATE TABLE tasks(id TEXT PRIMARY KEY, kind TEXT REFERENCES kinds(id));
+      CREATE TABLE notes(id TEXT PRIMARY KEY, task TEXT REFERENCES tasks(id));
+      INSERT INTO kinds VALUES ('k'), ('other')
+      """)
+    try replica.file.track(["tasks"])
+    try replica.run("INSERT INTO tasks VALUES ('old', 'k')")
+    try replica.run(test.own)
+    let own = try #require(try replica.pending.last)
+    try replica.run(test.later)
+    if isReader { try replica.file.setWritesRefused("the token's role is reader") }
+    let before = try replica.rows("SELECT * FROM tasks ORDER BY id")
+    let error = #expect(throws: SQLiteError.self) { try replica.file.undoSteps.undo(own.id) }
+    #expect(try #require(error).message.contains(test.reason))
+    #expect(try replica.rows("SELECT * FROM tasks ORDER BY id") == before)
+    #expect(try replica.pending.last?.id == own.id, "the operation stays in the queue")
   }
 }
