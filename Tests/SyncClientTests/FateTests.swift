@@ -31,7 +31,7 @@ struct FateTests {
     inserted: SequencedStamp(stamp: stamp, sequence: 7), columns: [column("b")])
 
   /// Returns a deferred change; `nil` for one that this version cannot read.
-  private static func kept(_ state: RecordState?) -> KeptChange {
+  private static func deferred(_ state: RecordState?) -> KeptChange {
     KeptChange(
       change: Change(sequence: 3, key: key, state: state ?? RecordState()), isReadable: state != nil
     )
@@ -42,12 +42,12 @@ struct FateTests {
     #expect(Fate.state(Self.part, over: nil) == Self.part)
     let earlier = RecordState(columns: [Self.column("a", 2), Self.column("c")])
     #expect(
-      Fate.state(Self.part, over: Self.kept(earlier))
+      Fate.state(Self.part, over: Self.deferred(earlier))
         == RecordState(columns: [Self.column("a"), Self.column("c")]))
-    #expect(Fate.state(Self.whole, over: Self.kept(earlier)) == Self.whole)
+    #expect(Fate.state(Self.whole, over: Self.deferred(earlier)) == Self.whole)
     // A deferred change that this version cannot read.
-    #expect(Fate.state(Self.whole, over: Self.kept(nil)) == Self.whole)
-    #expect(Fate.state(Self.part, over: Self.kept(nil)) == nil)
+    #expect(Fate.state(Self.whole, over: Self.deferred(nil)) == Self.whole)
+    #expect(Fate.state(Self.part, over: Self.deferred(nil)) == nil)
   }
 
   // MARK: Steps
@@ -85,8 +85,8 @@ struct FateTests {
     Arrived(.init(isRetry: true, isAside: true), [.write]),
     Arrived(.init(leftOut: missing), [.leaveOut(missing)]),
     Arrived(.init(isOrphan: true, leftOut: missing), [.hold]),
-    Arrived(.init(leftOut: here), [.fetch(parent), .leaveOut(here)]),
-    Arrived(.init(isRetry: true, leftOut: here), [.leaveOut(here)]),
+    Arrived(.init(leftOut: here), [.leaveOut(here)]),
+    Arrived(.init(isRetry: true, leftOut: here), [.leaveOut(missing)]),
   ]
 
   @Test("a change is written, deferred or held", arguments: arrivals)

@@ -26,6 +26,7 @@ struct KeptOrderTests {
     #expect(try records(.ofTable("late")) == ["a", "z"])
     #expect(try fixture.file.kept.changes(.all, limit: 2).count == 2)
     #expect(try fixture.file.kept.tables(refused: false) == ["late", "other"])
+    #expect(try fixture.file.kept.tables(refused: true) == ["held"])
     try fixture.file.track(["late"], creatingKey: "id")
     #expect(
       try fixture.rows("SELECT id, a, b FROM late ORDER BY id") == [

@@ -135,11 +135,9 @@ struct ApplyPass {
     if deferred.isSearching && !isRetry { findings.search(change, recalled: deferred.recalled) }
     let (table, plan) = try table(of: change)
     let arrival = try arrival(of: change, in: table, isRetry: isRetry)
-    for step in Fate.steps(for: arrival) {
-      if case .write = step, let plan { return try write(change, plan, arrival) }
-      try perform(step, change, isRetry: isRetry)
-    }
-    return .settled
+    var outcome = Outcome.settled
+    for step in Fate.steps(for: arrival) { outcome = try perform(step, change, plan, arrival) }
+    return outcome
   }
 
   private mutating func table(of change: Change) throws -> (Fate.Table, ApplyPlan?) {
@@ -163,7 +161,7 @@ struct ApplyPass {
     arrival.isAside = try aside?.holds(key) ?? false
     guard let (reason, deferral) = deferred.deferral(of: change) else { return arrival }
     var leftOut = Fate.LeftOut(reason: reason, deferral: deferral)
-    if !isRetry, let parent = deferred.parents[key],
+    if let parent = deferred.parents[key],
       try held.contains(parent) || !file.kept.contains(parent)
     {
       leftOut.parent = parent
@@ -172,9 +170,11 @@ struct ApplyPass {
     return arrival
   }
 
-  private mutating func perform(_ step: Fate.Step, _ change: Change, isRetry: Bool) throws {
+  private mutating func perform(
+    _ step: Fate.Step, _ change: Change, _ plan: ApplyPlan?, _ arrival: Fate.Arrival
+  ) throws -> Outcome {
     switch step {
-    case .write: break
+    case .write: if let plan { return try write(change, plan, arrival) }
     case .resolveQuestions: try file.conflictLog.resolveQuestions(by: change.state, on: change.key)
     case .storeSchema:
       if try file.tables.schemas.store(change.state) { findings.hasNewSchema = true }
@@ -183,14 +183,16 @@ struct ApplyPass {
       try deferChange(change, .schema)
       findings.applied += 1
     case .storeOverwritten:
-      guard let table = facts.unrecorded[change.key.table] else { return }
-      try Reconciler(file).storeOverwritten(by: change, in: table)
+      if let table = facts.unrecorded[change.key.table] {
+        try Reconciler(file).storeOverwritten(by: change, in: table)
+      }
     case .restoreRow: try aside?.restore(change.key)
-    case .hold: try postpone(change, isRetry: isRetry)
-    case .fetch(let key): try file.refreshes.add([key])
+    case .hold: try postpone(change, isRetry: arrival.isRetry)
     case .leaveOut(let leftOut):
+      if let parent = leftOut.parent { try file.refreshes.add([parent]) }
       try deferChange(change, leftOut.deferral, reason: leftOut.reason)
     }
+    return .settled
   }
 
   /// Defers a delete until the rest of the list is applied.

@@ -52,7 +52,8 @@ enum Fate {
   struct LeftOut: Equatable {
     let reason: String
     let deferral: Deferral
-    /// The record's parent, if this device does not wait for a change of it.
+    /// The record's parent to fetch whole with the next pull: this device does not wait for a change
+    /// of it, so the server's state of the parent is here already.
     var parent: RecordKey?
   }
 
@@ -69,8 +70,7 @@ enum Fate {
     case restoreRow
     /// Delete the record after the rest of the list.
     case hold
-    /// Fetch a record whole with the next pull.
-    case fetch(RecordKey)
+    /// Defer the change without an attempt.
     case leaveOut(LeftOut)
     /// Write the change to the row.
     case write
@@ -101,9 +101,8 @@ enum Fate {
     if isHeld && !facts.isEndOfList {
       return steps + (facts.isAside ? [.restoreRow, .hold] : [.hold])
     }
-    guard let leftOut = facts.leftOut else { return steps.isEmpty ? written : steps + [.write] }
-    // The server's state of a deferred parent is here already.
-    if let parent = leftOut.parent, !facts.isRetry { steps.append(.fetch(parent)) }
+    guard var leftOut = facts.leftOut else { return steps.isEmpty ? written : steps + [.write] }
+    if facts.isRetry { leftOut.parent = nil }
     return steps + [.leaveOut(leftOut)]
   }
 

@@ -66,13 +66,13 @@ struct KeptChanges {
       tried INTEGER,                          -- when it was tried last, of the last two kinds
       PRIMARY KEY(tbl, record)
     ) WITHOUT ROWID;
-    CREATE INDEX ferry_kept_open ON ferry_kept(sequence) WHERE waits = 1;
-    CREATE INDEX ferry_kept_parent ON ferry_kept(parent, parent_tbl) WHERE waits = 2;
-    CREATE INDEX ferry_kept_table ON ferry_kept(tbl) WHERE waits = 4;
-    CREATE INDEX ferry_kept_rows ON ferry_kept(waits) WHERE waits = 5;
-    CREATE INDEX ferry_kept_unseen ON ferry_kept(tried) WHERE waits >= 5;
+    CREATE INDEX ferry_kept_open ON ferry_kept(sequence) WHERE waits = \(Waits.open);
+    CREATE INDEX ferry_kept_parent ON ferry_kept(parent, parent_tbl) WHERE waits = \(Waits.parent);
+    CREATE INDEX ferry_kept_table ON ferry_kept(tbl) WHERE waits = \(Waits.table);
+    CREATE INDEX ferry_kept_rows ON ferry_kept(waits) WHERE waits = \(Waits.rows);
+    CREATE INDEX ferry_kept_unseen ON ferry_kept(tried) WHERE waits >= \(Waits.rows);
     CREATE INDEX ferry_kept_order ON ferry_kept(sequence);
-    CREATE INDEX ferry_kept_refused ON ferry_kept(sequence) WHERE waits > 0;
+    CREATE INDEX ferry_kept_refused ON ferry_kept(sequence) WHERE waits > \(Waits.schema);
 
     """
 

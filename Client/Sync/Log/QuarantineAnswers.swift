@@ -34,7 +34,7 @@ struct QuarantineAnswers {
         let isRefused = entry.refused.contains(operation.id)
         let changes = try isRefused ? edits(changes, of: operation) : []
         if try file.uploads.requeue(operation, of: number, changing: changes) { continue }
-        try replay(operation.changing(changes), of: number)
+        try replay(operation, changing: changes, of: number)
       }
       try quarantine.remove(number)
     }
@@ -60,45 +60,24 @@ struct QuarantineAnswers {
 
   /// Writes the content of an operation to the table, as a user's write.
   private func replay(
-    _ operation: SyncOperation, of entry: Int64
+    _ operation: SyncOperation, changing changes: [Column], of entry: Int64
   ) throws {
+    let key = operation.key
+    let columns = try operation.repeated(changing: changes) { try file.rows.value(of: $0, in: key) }
     if let batch = operation.batch {
-      return try file.batches.record(batch, operation.columns, in: operation.key.table)
+      return try file.batches.record(batch, columns, in: key.table)
     }
-    let plan = try file.tables.plainPlan(for: operation.key.table)
-    let columns = plan.unstamped(operation.columns)
+    let plan = try file.tables.plainPlan(for: key.table)
+    let states = plan.unstamped(columns)
     switch operation.kind {
-    case .insert: try plan.upsert(operation.key.record, columns, isWhole: true, kept: [])
+    case .insert: try plan.upsert(key.record, states, isWhole: true, kept: [])
     case .update:
-      let sums = try columns.map { try summed($0, operation) }
-      guard try columns.isEmpty || plan.update(operation.key.record, sums) else {
+      guard try states.isEmpty || plan.update(key.record, states) else {
         throw ReplicaError.cannotRetry(
-          entry: entry, "\(operation.key.table) \(operation.key.record) does not exist any more")
+          entry: entry, "\(key.table) \(key.record) does not exist any more")
       }
-    case .delete: try plan.delete(operation.key.record)
+    case .delete: try plan.delete(key.record)
     case .batch: break
     }
-  }
-
-  /// Returns an increment as the sum in the row after it.
-  private func summed(_ column: ColumnState, _ operation: SyncOperation) throws -> ColumnState {
-    guard operation.increments.contains(column.name), case .integer(let added) = column.value
-    else { return column }
-    var sum = column
-    if case .integer(let value) = try file.rows.value(of: column.name, in: operation.key) {
-      sum.value = .integer(value &+ added)
-    }
-    return sum
-  }
-}
-
-extension SyncOperation {
-  /// Returns the operation with other values for the columns, and with more columns.
-  fileprivate func changing(_ changes: [Column]) -> SyncOperation {
-    guard kind != .delete else { return self }
-    var changed = self
-    changed.columns.removeAll { column in changes.contains { $0.name == column.name } }
-    changed.columns += changes
-    return changed
   }
 }
