@@ -303,7 +303,7 @@ extension ApplyPass {
   private mutating func delete(_ change: Change, _ plan: ApplyPlan, hasOwnWrites: Bool) throws {
     let key = change.key
     let forgotten = try forgotten(change, plan)
-    try file.conflictLog.storeFormerRow(change, hasOwnWrites: hasOwnWrites)
+    try storeFormerRow(change, hasOwnWrites: hasOwnWrites)
     // Dependent rows return together with the record.
     let former = isEndOfList ? try file.formerParents.row(key) : nil
     let isAlone = try !takingAlong(change) { [file] in
@@ -317,6 +317,16 @@ extension ApplyPass {
     // Rows deleted with the record by a foreign key are recorded as deleted, and this shields
     // them.
     if !facts.hasPending { facts.hasPending = try !file.queue.isEmpty() }
+  }
+
+  /// Stores the row deleted by a change, if this device has written to it, or lost a value of it.
+  private func storeFormerRow(_ change: Change, hasOwnWrites: Bool) throws {
+    guard let deleted = change.state.deleted?.stamp,
+      try hasOwnWrites || file.conflicts.concern(change.key)
+    else { return }
+    let parents = try file.formerParents
+    guard let former = try parents.row(change.key) else { return }
+    try parents.store(former, of: change.key, deletedBy: deleted)
   }
 
   /// Returns the values of a row changed by this device and absent on the server: another device

@@ -2,13 +2,17 @@ import FerryProtocol
 
 /// Pulled changes waiting for the rest of their pull list, or for the schema.
 struct WaitingChanges {
-  let file: ReplicaFile
+  let tables: LocalTables
+  let staged: StagedPages
+  let kept: KeptChanges
+  /// The cursor: everything up to here is applied.
+  let applied: SequenceNumber
 
   /// Returns waiting changes, oldest first.
   func oldest(_ limit: Int) throws -> [WaitingChange] {
     var waiting: [WaitingChange] = []
-    var place = try file.syncState().applied
-    try file.stagedPages.forEach { page in
+    var place = applied
+    try staged.forEach { page in
       while waiting.count < limit, let batch = try page.next() {
         for case .success(let change) in batch.prefix(limit - waiting.count) {
           let reason = "the rest of its pull list is missing"
@@ -17,7 +21,7 @@ struct WaitingChanges {
         }
       }
     }
-    for next in try file.kept.changes(.all, limit: max(0, limit - waiting.count)) {
+    for next in try kept.changes(.all, limit: max(0, limit - waiting.count)) {
       let reason =
         next.reason ?? SpellingFault.reason(of: next.change, in: schema(of: next.change))
         ?? "its table or column does not exist here yet"
@@ -27,7 +31,7 @@ struct WaitingChanges {
   }
 
   private func schema(of change: Change) -> TableSchema? {
-    try? file.tables.schema(of: change.key.table)
+    try? tables.schema(of: change.key.table)
   }
 }
 

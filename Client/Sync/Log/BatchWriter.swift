@@ -8,23 +8,21 @@ import FerryStoredValues
 /// shields the columns it sets on them, as any own write does. Then they are fetched again, since
 /// the server may have decided differently: it knows records and edits new to this device.
 struct BatchWriter {
-  let file: ReplicaFile
+  let tables: LocalTables
+  let queue: OperationTable
+  let kept: KeptChanges
 
-  private var connection: SQLiteConnection { file.connection }
-  private var capture: CaptureContext { file.capture }
+  private var connection: SQLiteConnection { tables.connection }
+  private var capture: CaptureContext { queue.capture }
+  private var limits: Limits { queue.limits }
 
   /// Records a batch and shows the effect, within the user's transaction. Returns the number of
   /// records changed here.
   func record(_ request: BatchRequest) throws -> Int {
-    guard !file.schemaChanges.isSuspended else {
-      throw ReplicaError.invalidBatch(
-        "a step of a migration makes no batch unless it is recorded; add it with recorded: true")
-    }
-    try file.schemaChanges.refreshIfNew()
     guard try connection.hasTable(request.table) else {
       throw ReplicaError.notFound(.table(request.table.text))
     }
-    let table = try file.tables.schema(local: request.table)
+    let table = try tables.schema(local: request.table)
     let plan = try plan(for: table.name)
     let rules = rules(of: table)
     let columns = try rules.columns(request.columns, request.effect)
@@ -42,12 +40,12 @@ struct BatchWriter {
   }
 
   private func plan(for table: Name) throws -> ApplyPlan {
-    if let plan = try file.tables.plan(for: table) { return plan }
+    if let plan = try tables.plan(for: table) { return plan }
     throw ReplicaError.invalidBatch("table \(table) is not tracked")
   }
 
   private func rules(of table: TableSchema) -> BatchRules {
-    BatchRules(table: table, limits: file.limits) {
+    BatchRules(table: table, limits: limits) {
       [numbers = KeyNumbers(connection: connection)] in
       guard let found = try numbers.record(of: $0, in: $1), found.transaction == nil else {
         return nil
@@ -61,7 +59,7 @@ struct BatchWriter {
     do {
       let order = try insert(batch, columns, into: plan.table.name)
       try recordRows(matching: batch.predicate, of: plan.table, order: order)
-      try rules(of: plan.table).check(matches: file.queue.matches(ofBatch: order))
+      try rules(of: plan.table).check(matches: queue.matches(ofBatch: order))
       let count = try show(batch, columns, with: plan, order: order)
       try connection.execute("RELEASE ferry_batch")
       return count
@@ -83,9 +81,9 @@ struct BatchWriter {
       columns: columns)
     var json = JSONWriter(capacity: 256)
     json.keptBatch(batch, of: shape)
-    guard json.count <= file.limits.operationBytes else {
+    guard json.count <= limits.operationBytes else {
       throw ReplicaError.invalidBatch(
-        "a batch takes at most \(file.limits.operationBytes >> 20) MiB")
+        "a batch takes at most \(limits.operationBytes >> 20) MiB")
     }
     try connection.run(
       """
@@ -127,10 +125,7 @@ struct BatchWriter {
     let before = capture.mode
     capture.mode = .batching
     defer { capture.mode = before }
-    let unstamped = Stamp(time: .zero, device: try file.identity().device)
-    let values = columns.map {
-      ColumnState(name: $0.name, value: $0.value, stamp: unstamped, sequence: 0)
-    }
+    let values = plan.unstamped(columns)
     var count = 0
     try connection.prepare(
       "SELECT record FROM ferry_batch_rows WHERE seq = ? ORDER BY record"
@@ -139,11 +134,11 @@ struct BatchWriter {
       capture.beginApplying(key, batch.effect == .delete ? .delete : .values)
       switch batch.effect {
       case .set:
-        _ = try file.tables.foreignKeys.naming(key) { try plan.update(key.record, values) }
+        _ = try tables.foreignKeys.naming(key) { try plan.update(key.record, values) }
       case .delete:
-        try file.tables.foreignKeys.naming(key) { try plan.delete(key.record) }
+        try tables.foreignKeys.naming(key) { try plan.delete(key.record) }
         // Deferred changes of the record would restore parts of it. The server has them.
-        try file.kept.forget(key)
+        try kept.forget(key)
       }
       count += 1
     }

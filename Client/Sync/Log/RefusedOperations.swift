@@ -8,11 +8,16 @@ import FerryStoredValues
 /// continues. After the next pull the records show the server's values; the rejected operations stay
 /// readable in the quarantine.
 struct RefusedOperations {
-  let file: ReplicaFile
+  let operations: OperationLog
+  let chain: PacketChain
+  let quarantine: QuarantineTable
+  let refreshes: RefreshTable
+  let tables: LocalTables
+  let wallClock: () -> Int64
 
-  private var connection: SQLiteConnection { file.connection }
-  private var queue: OperationTable { file.queue }
-  private var packets: PacketTable { file.packets }
+  private var connection: SQLiteConnection { tables.connection }
+  private var queue: OperationTable { operations.queue }
+  private var packets: PacketTable { operations.packets }
 
   /// Removes a packet's rejected operations from the queue, and opens the packets from this one on
   /// again. Returns the number of removed operations.
@@ -22,7 +27,7 @@ struct RefusedOperations {
       // An answer may name an operation of an earlier packet, too.
       let first = try refusals.compactMap { try openPacket(of: $0.operation) }
         .min { $0.number < $1.number }
-      try file.chain.reopenPackets(from: first.map { $0.number < row.number ? $0 : row } ?? row)
+      try chain.reopenPackets(from: first.map { $0.number < row.number ? $0 : row } ?? row)
       return try remove(refusals, in: row.orders)
     }
   }
@@ -40,10 +45,8 @@ struct RefusedOperations {
   /// Removes a whole packet from the queue, if no operation is named: the packet's only transaction
   /// cannot be sent.
   func removePacket(_ number: Int64, code: RefusalCode, detail: String) throws -> Int {
-    let operations = try packets.packet(number).map {
-      try file.operations.packet($0, of: file.identity().device).operations
-    }
-    guard let first = operations?.first else { return 0 }
+    let packet = try packets.packet(number)
+    guard let first = try packet.map(operations.operations)?.first else { return 0 }
     let refusal = Refusal(
       operation: first.id, code: code, detail: detail, table: first.key.table,
       record: first.key.record)
@@ -54,13 +57,13 @@ struct RefusedOperations {
     let refusals = try refusals.map { try naming(batchOf: $0) }
     var spread = RefusalSpread(refused: try refusals.map { try places(of: $0, in: orders) })
     try spread.spread(over: forEachPending)
-    try file.refreshes.add(spread.keys)
-    try file.operations.rememberClock()
+    try refreshes.add(spread.keys)
+    try operations.rememberClock()
     let leaving = Dictionary(grouping: spread.leaving.keys, by: { spread.leaving[$0] ?? 0 })
     for (number, orders) in leaving.sorted(by: { $0.key < $1.key }) {
       let refusal = refusals[number]
-      try file.quarantine.add(orders.sorted(), refusal, now: file.wallClock())
-      try file.log(
+      try quarantine.add(orders.sorted(), refusal, now: wallClock())
+      try tables.log(
         "quarantined",
         "\(refusal.table) \(refusal.record.isEmpty ? "(batch)" : refusal.record): "
           + "\(refusal.code): \(refusal.detail) (\(orders.count.counted("operation")))")
@@ -95,7 +98,7 @@ struct RefusedOperations {
 
   /// Passes all pending operations, in order, with the references of their rows.
   private func forEachPending(_ body: (RefusalSpread.Operation) -> Void) throws {
-    let rules = try file.tables.parentRules()
+    let rules = try tables.parentRules()
     try connection.forEach("\(OperationTable.selection) ORDER BY seq") { row in
       guard let kind = OperationKind(rawValue: row.text(6)), let id = row.uniqueID(1) else {
         return

@@ -61,7 +61,14 @@ extension Database {
     let request = BatchRequest(
       table: table, effect: effect, columns: columns, predicate: predicate)
     do {
-      return try spaces.files(of: table).reduce(0) { try $0 + $1.batches.record(request) }
+      return try spaces.files(of: table).reduce(0) { sum, file in
+        guard !file.schemaChanges.isSuspended else {
+          throw ReplicaError.invalidBatch(
+            "a step of a migration makes no batch unless it is recorded; add it with recorded: true")
+        }
+        try file.schemaChanges.refreshIfNew()
+        return try sum + file.batches.record(request)
+      }
     } catch {
       throw ReplicaError(error)
     }

@@ -153,14 +153,22 @@ package final class ReplicaFile {
 
   /// Operations the server can never apply, and the answers to them.
   var quarantine: QuarantineTable { QuarantineTable(connection: connection, queue: queue) }
-  var refusedOperations: RefusedOperations { RefusedOperations(file: self) }
+  var refusedOperations: RefusedOperations {
+    RefusedOperations(
+      operations: operations, chain: chain, quarantine: quarantine, refreshes: refreshes,
+      tables: tables, wallClock: wallClock)
+  }
   var quarantineAnswers: QuarantineAnswers { QuarantineAnswers(file: self) }
 
   var failedUploads: FailedUploads { FailedUploads(connection: connection) }
   var uploads: UploadSteps { UploadSteps(file: self) }
 
   var conflicts: ConflictTable { ConflictTable(connection: connection, limits: limits) }
-  var conflictLog: ConflictLog { ConflictLog(file: self) }
+  var conflictLog: ConflictLog {
+    ConflictLog(
+      conflicts: conflicts, queue: queue, deviceNames: deviceNames, own: ownNames,
+      wallClock: wallClock)
+  }
   var conflictAnswers: ConflictAnswers { ConflictAnswers(file: self) }
   var formerRows: FormerRows { FormerRows(queue: queue) }
   /// Records returning with a row that refers to them.
@@ -168,7 +176,7 @@ package final class ReplicaFile {
     get throws { FormerParents(rows: rows, former: formerRows, device: try identity().device) }
   }
 
-  var batches: BatchWriter { BatchWriter(file: self) }
+  var batches: BatchWriter { BatchWriter(tables: tables, queue: queue, kept: kept) }
   var undoSteps: UndoSteps { UndoSteps(file: self) }
   var reports: ReplicaReports { ReplicaReports(file: self) }
   var rounds: RoundSteps { RoundSteps(file: self) }
@@ -176,7 +184,12 @@ package final class ReplicaFile {
 
   // MARK: Pulled changes
 
-  var waiting: WaitingChanges { WaitingChanges(file: self) }
+  var waiting: WaitingChanges {
+    get throws {
+      WaitingChanges(
+        tables: tables, staged: stagedPages, kept: kept, applied: try syncState().applied)
+    }
+  }
 
   /// Changes waiting for the local schema.
   var kept: KeptChanges { KeptChanges(connection: connection, limits: limits) }
