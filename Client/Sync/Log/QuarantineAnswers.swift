@@ -63,11 +63,14 @@ struct QuarantineAnswers {
     _ operation: SyncOperation, changing changes: [Column], of entry: Int64
   ) throws {
     let key = operation.key
-    let columns = try operation.repeated(changing: changes) { try file.rows.value(of: $0, in: key) }
     if let batch = operation.batch {
+      let columns = operation.repeated(changing: changes) { _ in nil }
       return try file.batches.record(batch, columns, in: key.table)
     }
     let plan = try file.tables.plainPlan(for: key.table)
+    let columns = try operation.repeated(changing: changes) { name in
+      plan.known.contains(name) ? try file.rows.value(of: name, in: key) : nil
+    }
     let states = plan.unstamped(columns)
     switch operation.kind {
     case .insert: try plan.upsert(key.record, states, isWhole: true, kept: [])
