@@ -20,7 +20,7 @@ struct BatchRulesTests {
       identity: isMapped ? .mapped : .text,
       columns: [column("body", "text"), column("list", "list", isMapped ? "lists" : nil)])
     var limits = Limits.standard
-    (limits.valueBytes, limits.batchRecords) = (4, 2)
+    (limits.valueBytes, limits.batchRecords) = (16, 2)
     return BatchRules(table: table, limits: limits) { number, table in
       number == 7 ? "\(table)-seven" : nil
     }
@@ -46,7 +46,7 @@ struct BatchRulesTests {
     arguments: [
       ([], "sets at least one column"), ([Column("id", "a")], "a record's key id cannot be set"),
       ([Column("text", 1), Column("TEXT", 2)], "column body is set twice"),
-      ([Column("text", "12345")], "column body is set to 5 bytes; 4 can be synced"),
+      ([Column("text", "12345678901234567")], "column body is set to 17 bytes; 16 can be synced"),
       ([Column("body", 1)], "table todo has no column body; it has id, text, list"),
     ] as [([Column], String)])
   func faults(columns: [Column], reason: String) throws {
