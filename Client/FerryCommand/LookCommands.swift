@@ -19,11 +19,12 @@ extension FerryCommand {
       this replica or its server was found to be restored from a backup or copied.
       """
   ) { arguments in
-    let status = try await open(arguments).status()
+    let replica = try await open(arguments)
+    let (status, tables) = (try await replica.status(), try await replica.trackedLocals())
     if arguments.flag("json") {
-      try TextOutput.standardOutput.line(status.json.text)
+      try TextOutput.standardOutput.line(status.json(tables).text)
     } else {
-      try TextOutput.standardOutput.lines(status.lines)
+      try TextOutput.standardOutput.lines(status.lines(tables))
     }
     return .done
   }
@@ -197,7 +198,8 @@ extension LoggedLine {
 }
 
 extension ReplicaStatus {
-  fileprivate var json: JSONText {
+  /// - Parameter tables: the tracked tables by their names in the file, as commands name them.
+  fileprivate func json(_ tables: [Name]) -> JSONText {
     .object([
       ("device", .string("\(device)")), ("name", .string(orNull: deviceName)),
       ("space", .string(orNull: server?.space.value)),
@@ -215,7 +217,7 @@ extension ReplicaStatus {
         "tableFaults",
         .array(
           tableFaults.map {
-            .object([("table", .string($0.table.text)), ("reason", .string($0.reason))])
+            .object([("table", .string($0.local.text)), ("reason", .string($0.reason))])
           })
       ),
       (
@@ -235,7 +237,7 @@ extension ReplicaStatus {
     return "\(clockOffset.magnitude) ms \(clockOffset > 0 ? "behind" : "ahead of") the server"
   }
 
-  fileprivate var lines: [String] {
+  fileprivate func lines(_ tables: [Name]) -> [String] {
     let behind = head - (cursor?.applied ?? 0)
     let facts: [(String, String)] = [
       ("device", "\(device)"), ("name", deviceName ?? "none yet: run `ferry name`"),
@@ -274,7 +276,7 @@ extension ReplicaStatus {
       ),
     ]
     let shown = tableFaults.prefix(BoundedList.listed)
-    var faults = shown.map { ("not synced", "\($0.table): \($0.reason)") }
+    var faults = shown.map { ("not synced", "\($0.local): \($0.reason)") }
     if shown.count < tableFaults.count {
       faults.append(("not synced", "\((tableFaults.count - shown.count).counted("more table"))"))
     }

@@ -155,7 +155,7 @@ extension FerryCommand {
     let identity = try identity(arguments)
     var keys: [KeyProposal] = []
     if identity == nil {
-      let known = Set(try await replica.status().tables)
+      let known = Set(try await replica.trackedLocals())
       for table in tables where !known.contains(table) {
         if let key = try? await replica.keyProposal(for: table) { keys.append(key) }
       }
@@ -171,16 +171,16 @@ extension FerryCommand {
         }
       }
     }
-    let status = try await replica.status()
+    let (status, tracked) = (try await replica.status(), try await replica.trackedLocals())
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
       try output.line(
         JSONText.object([
-          ("tables", .array(status.tables.map { .string($0.text) })),
+          ("tables", .array(tracked.map { .string($0.text) })),
           ("pending", .int(status.pending)), ("keys", .array(keys.map(\.json))),
         ]).text)
     } else {
-      try output.line("tracked: \(list(status.tables))")
+      try output.line("tracked: \(list(tracked))")
       try show(keys, on: output)
     }
     return try verdict(after: status, arguments)
@@ -246,8 +246,7 @@ extension FerryCommand {
       } else {
         try await replica.trackAllHere()
       }
-    let status = try await replica.status()
-    let tracked = status.tables
+    let (status, tracked) = (try await replica.status(), try await replica.trackedLocals())
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
       let faults = report.faults.map { fault in
@@ -301,7 +300,8 @@ extension FerryCommand {
     "rename", summary: "Give a table or a column another name on this device.",
     discussion: """
       The space keeps the first name, so that devices which still use it sync with this one. \
-      `ferry conflicts` and the other reports show the names of the space.
+      `ferry conflicts` and the other reports of changes show the names of the space; `ferry status`, \
+      `ferry track` and `ferry spaces` list tables by their names here.
       """,
     options: [OptionSpec("column", value: "COLUMN", help: "The column to rename.")],
     arguments: [

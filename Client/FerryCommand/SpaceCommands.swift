@@ -71,14 +71,14 @@ extension FerryCommand {
     let replica = try await firstReplica(arguments)
     var rows: [[(String, JSONText)]] = []
     for space in try await [replica] + replica.joinedReplicas() {
-      let status = try await space.status()
+      let (status, tracked) = (try await space.status(), try await space.trackedLocals())
       let name = status.server?.space.value
-      let tables = BoundedList.names(status.tables.map(\.text))
+      let tables = BoundedList.names(tracked.map(\.text))
       rows.append([
         (name ?? "", .string(orNull: name)),
         (status.server?.url ?? "", .string(orNull: status.server?.url)),
         (status.pending.grouped, .int(status.pending)),
-        (tables, .array(status.tables.map { .string($0.text) })),
+        (tables, .array(tracked.map { .string($0.text) })),
       ])
     }
     try Presentation.print(

@@ -245,10 +245,10 @@ extension FerryCommand {
   static func reportFaults(_ faults: [TableFault], in space: String? = nil) throws {
     for fault in faults.prefix(BoundedList.shown) {
       let lines = [
-        "ferry: table \(fault.table) is not synced".escapedForTerminal,
+        "ferry: table \(fault.local) is not synced".escapedForTerminal,
         "  why: \(fault.reason)".escapedForTerminal,
         "  next: repair the table, or stop recording it: `"
-          + SuggestedCommand.line("ferry untrack", [fault.table.text], or: "TABLE") + "`",
+          + SuggestedCommand.line("ferry untrack", [fault.local.text], or: "TABLE") + "`",
       ]
       try TextOutput.standardError.lines(CommandHint.lines(lines, in: space))
     }
@@ -297,6 +297,7 @@ extension SyncReport {
       ("pushed", .int(pushed)), ("pulled", .int(pulled)), ("duplicates", .int(duplicates)),
       ("buffered", .int(buffered)), ("refused", .int(refused)), ("quarantined", .int(quarantined)),
       ("left", .int(left)), ("recorded", .int(recorded)), ("conflicts", .int(conflicts)),
+      ("questions", .int(questions)),
       ("cursor", .string(orNull: cursor?.description)), ("trace", .string(orNull: trace)),
     ]
   }

@@ -31,6 +31,23 @@ extension MigrationTests {
     #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'm'") == "memo")
   }
 
+  @Test("commands list a renamed table by its name in the file, and suggest that name")
+  func listedNames() async throws {
+    let pair = try await make()
+    try await pair.one.ferry("rename", "notes", "memos")
+    #expect(try await pair.one.ferry("status").output.contains("tables        memos\n"))
+    for command in ["status", "spaces", "track"] {
+      let found = try await pair.one.ferry(command, "--json").output
+      #expect(found.contains("memos") && !found.contains("notes"), "\(command): \(found)")
+    }
+    #expect(try await pair.one.ferry("track").output == "tracked: memos\n")
+    try pair.one.edit("DROP TABLE memos; CREATE TABLE memos(id INTEGER PRIMARY KEY, body TEXT)")
+    let found = try await pair.one.ferry("sync", exits: 4)
+    #expect(found.error.contains("table memos is not synced"), "\(found.error)")
+    #expect(found.error.contains("`ferry untrack memos`"), "\(found.error)")
+    try await pair.one.ferry("untrack", "memos")
+  }
+
   @Test("a table in another spelling syncs under the name of the space", arguments: [true, false])
   func otherSpelling(byAnotherProgram isForeign: Bool) async throws {
     let pair = try await make()

@@ -1,4 +1,5 @@
 import Ferry
+import FerrySQLite
 import FerryTestSupport
 import Foundation
 import Testing
@@ -28,5 +29,18 @@ struct MirrorWaitingTests {
     #expect(try await stage.mirror(["verify", "crm"]).output == "0 rows differ\n")
     #expect(try await stage.mirror(["status", "crm"]).output.contains("deferred   0 rows"))
     #expect(try stage.rows("SELECT count(*)::text FROM app.lists") == [["3"]])
+  }
+
+  @Test("a mirror whose file another program locks is busy, not set up wrongly")
+  func locked() async throws {
+    let stage = try await MirrorFaultTests.stage()
+    try await stage.mirror(["verify", "crm"])
+    let file = stage.mirrors.url.path + "/crm/replica.db"
+    let other = try SQLiteConnection(path: file)
+    try other.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE")
+    let found = try await stage.mirror(["status", "crm"], exits: 3)
+    #expect(found.error.contains("the file of mirror crm is busy"), "\(found.error)")
+    #expect(!found.error.contains("--token"), "\(found.error)")
+    try other.execute("ROLLBACK")
   }
 }

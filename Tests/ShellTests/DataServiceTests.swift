@@ -302,5 +302,8 @@ struct DataServiceTests {
     #expect(
       await stage.code(stage.services.resolve, ["conflict": 7, "keep": "local"]) == "not_found")
     #expect(await stage.code(stage.services.resolve, ["conflict": 7]) == "invalid_argument")
+    // The codes of errors are those of `ferry --json`.
+    #expect(ServiceError(ReplicaError.untrusted("expired")).code == "untrusted")
+    #expect(ServiceError(ReplicaError.database("UNIQUE", code: 19)).code == "constraint")
   }
 }

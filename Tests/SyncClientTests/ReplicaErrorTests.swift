@@ -87,4 +87,30 @@ struct ReplicaErrorTests {
       ReplicaError.refused(Problem(.unavailable, "x")).recoverySuggestion?.contains("later")
         == true)
   }
+
+  @Test("the table of errors has a row with a code of its own for each kind")
+  func rows() {
+    // `notFound` has the same meaning, and code, as the server's problem.
+    #expect(Set(Self.errors.map(\.explanation.code)).count == Self.errors.count - 1)
+    for row in Self.errors.map(\.explanation) {
+      let texts = [row.event, row.reason, row.next]
+      #expect(!texts.contains(""), "\(row.code)")
+      #expect(!row.event.hasSuffix(".") && !row.next.hasSuffix("."), "\(row.code)")
+      let isName = row.code.utf8.allSatisfy {
+        $0 == 0x5F || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0)
+      }
+      #expect(isName, "\(row.code)")
+    }
+  }
+
+  @Test("errors with which a user provides a token, or only waits, are marked in their rows")
+  func rowRemedies() {
+    #expect(ReplicaError.offline("x").isTransient && !ReplicaError.untrusted("x").isTransient)
+    #expect(ReplicaError.unexpectedAnswer(status: 502, "x").explanation.remedy == .later)
+    #expect(ReplicaError.unexpectedAnswer(status: 404, "x").explanation.remedy == .correction)
+    for code in ProblemCode.allCases {
+      let row = ReplicaError.refused(Problem(code, "x")).explanation
+      #expect((row.remedy == .later) == (code.action == .retry), "\(code)")
+    }
+  }
 }

@@ -15,6 +15,15 @@ struct SyncActivityTests {
     .refused(Problem(code, "as the test requires"))
   }
 
+  @Test("a report names resolved conflicts and those to decide apart")
+  func conflicts() {
+    var report = SyncReport()
+    (report.conflicts, report.questions) = (8, 3)
+    #expect(report.summary == "5 conflicts resolved, 3 conflicts to decide")
+    (report.conflicts, report.questions) = (1, 1)
+    #expect(report.summary == "1 conflict to decide")
+  }
+
   @Test("a sync that leaves nothing behind is up to date; one that leaves work is not")
   func end() {
     var activity = SyncActivity()

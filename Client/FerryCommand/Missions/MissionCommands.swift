@@ -155,7 +155,7 @@ extension FerryCommand {
     try check.printFindings(report)
     guard !report.isIntact && !report.isRepaired else { return .done }
     throw CommandFailure(
-      "mission \(id) is damaged", why: "its files differ from the downloaded files",
+      "mission \(id) is damaged", why: "files are missing, or differ from the downloaded ones",
       next: "`ferry mission verify \(id) --repair` fetches them again", status: .needsUser,
       code: "mission_damaged")
   }

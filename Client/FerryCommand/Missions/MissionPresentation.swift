@@ -94,7 +94,10 @@ enum MissionPresentation {
   static func lines(_ id: MissionID, _ report: MissionVerification) -> [String] {
     let size = ByteSize(bytes: Int(report.bytes)).text
     if report.isIntact { return ["mission \(id), version \(report.version): \(size) are intact"] }
-    let word = report.isRepaired ? "was damaged, and is repaired" : "is damaged"
+    let word =
+      report.isRepaired
+      ? "was missing or damaged, and is repaired"
+      : "is missing, or differs from the downloaded file"
     return
       (report.damaged.map { "\($0) \(word)" }
       + (report.fault.map { ["\($0) (\(report.isRepaired ? "repaired" : "not repaired"))"] } ?? []))

@@ -115,7 +115,7 @@ extension StoreFolders {
     try survey(folder, at: "", &found)
     for file in plan.files {
       guard let size = found.removeValue(forKey: file.path) else {
-        throw MissionError(.damaged, item: file.path, "it is missing in the new folder")
+        throw MissionError(.damaged, item: file.path, "it is missing in the folder of its version")
       }
       guard size == file.content.size else {
         throw MissionError(

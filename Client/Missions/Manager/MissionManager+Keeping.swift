@@ -171,7 +171,8 @@ extension MissionManager {
     let isSound = report.isIntact || report.isRepaired
     guard isSound == row.isDamaged else { return }
     let item = report.damaged.first ?? report.fault?.item
-    let reason = MissionError(.damaged, item: item, "its files differ from the downloaded ones")
+    let reason = MissionError(
+      .damaged, item: item, "its files are missing, or differ from the downloaded ones")
     try await store.setDamage(isSound ? nil : reason, of: row.version)
   }
 

@@ -115,17 +115,18 @@ struct UnrecordedWrites {
 
   /// Returns tracked tables unable to sync in their present form, with the reason and a remedy.
   func faults() throws -> [TableFault] {
-    let tables = try connection.rows("SELECT name, fault FROM ferry_tables ORDER BY name") {
-      (name: $0.name(0), fault: $0.optionalText(1))
+    let tables = try connection.rows("SELECT name, local, fault FROM ferry_tables ORDER BY name") {
+      (name: $0.name(0), local: $0.name(1), fault: $0.optionalText(2))
     }
-    return try tables.compactMap { name, fault in
+    return try tables.compactMap { name, local, fault in
+      var reason = fault
       do {
         let found = try file.tables.schema(of: name).name
-        if found == name { return fault.map { TableFault(table: name, reason: $0) } }
-        return TableFault(table: name, reason: "its name is spelled \(found) now")
-      } catch ReplicaError.cannotTrack(_, let reason) {
-        return TableFault(table: name, reason: reason)
+        if found != name { reason = "its name is spelled \(found) now" }
+      } catch ReplicaError.cannotTrack(_, let found) {
+        reason = found
       }
+      return reason.map { TableFault(table: name, local: local, reason: $0) }
     }
   }
 
@@ -202,8 +203,17 @@ struct UnrecordedWrites {
 
 /// A tracked table unable to sync in its present form.
 public struct TableFault: Sendable, Equatable {
-  /// The table.
+  /// The table's name in the space.
   public var table: Name
+  /// The table's name in this file.
+  public var local: Name
   /// The reason, such as "there is no such table".
   public var reason: String
+
+  /// - Parameter local: `nil` for the name in the space.
+  init(table: Name, local: Name? = nil, reason: String) {
+    self.table = table
+    self.local = local ?? table
+    self.reason = reason
+  }
 }

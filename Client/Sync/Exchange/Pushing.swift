@@ -261,7 +261,10 @@ extension SyncReport {
       } else {
         pushed += receipt.outcomes.count
       }
-      conflicts += receipt.outcomes.reduce(0) { $0 + $1.conflicts.count }
+      for outcome in receipt.outcomes {
+        conflicts += outcome.conflicts.count
+        questions += outcome.conflicts.count { $0.isQuestion }
+      }
     }
   }
 }

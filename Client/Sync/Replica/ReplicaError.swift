@@ -4,7 +4,7 @@ import FerryProtocol
 import FerrySQLite
 
 /// The reason why a replica's call failed. An error never loses a recorded change.
-public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStringConvertible {
+public enum ReplicaError: Error, LockReporting, Sendable, Equatable {
   /// The server could not be reached, or the connection broke. Try again later.
   case offline(String)
   /// The server answered with a problem.
@@ -68,45 +68,8 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
   /// The replica was closed; see ``Replica/close()``. Nothing of the call was stored.
   case closed
 
-  public var description: String {
-    switch self {
-    case .offline(let message): message
-    case .refused(let problem): problem.description
-    case .unexpectedAnswer(let status, let found): "the server answered \(status): \(found)"
-    case .untrusted(let message), .redirected(let message), .tooLarge(let message),
-      .badAddress(let message), .tokenMissing(let message), .leftBehind(let message),
-      .unfinished(let message):
-      message
-    case .notConfigured: "this replica has no server yet"
-    case .cannotTrack(let table, let reason): "table \(table) cannot be tracked: \(reason)"
-    case .cannotDrop(let table, let reason): "table \(table) cannot be dropped: \(reason)"
-    case .cannotOpen(let path, let reason): "\(path) cannot be opened: \(reason)"
-    case .cannotJoin(let space, let reason): "space \(space) cannot be joined: \(reason)"
-    case .cannotLeave(let reason): reason
-    case .unsent(let space, let count):
-      "space \(space) has \(count.counted("operation")) that its server does not have"
-    case .notFound(let entry): entry.description
-    case .cannotAnswer(let reason, let advice): "\(reason): \(advice)"
-    case .cannotRetry(let entry, let reason):
-      "entry \(entry) of the quarantine cannot be written again: \(reason)"
-    case .database(let message, _): message
-    case .invalidBatch(let reason), .invalidName(let reason): reason
-    case .busy(let message): message
-    case .cancelled: "cancelled"
-    case .suspended: "the replica is suspended until the program resumes it"
-    case .closed: "the replica was closed; open its file again"
-    }
-  }
-
   /// True if the same call may succeed later without any change.
-  public var isTransient: Bool {
-    switch self {
-    case .offline, .busy, .suspended, .unfinished: true
-    case .refused(let problem): problem.code.action == .retry
-    case .unexpectedAnswer(let status, _): RetryPolicy.isTransient(status: status)
-    default: false
-    }
-  }
+  public var isTransient: Bool { explanation.remedy == .later }
 
   /// True if a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
   /// reference.

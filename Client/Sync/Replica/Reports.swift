@@ -24,8 +24,10 @@ public struct SyncReport: Sendable, Equatable {
   public var refused = 0
   /// Operations rejected by the server, with all dependent ones.
   public var quarantined = 0
-  /// Lost values, on either side.
+  /// Lost values, on either side, with the ``questions``.
   public var conflicts = 0
+  /// Lost values with a question to the user; see ``Replica/conflicts(limit:openOnly:)``.
+  public var questions = 0
   /// The cursor after the sync; `nil` if the replica has never pulled.
   public var cursor: Cursor?
   /// The trace named by the requests of the sync, 32 hexadecimal digits (W3C Trace Context). `nil`
@@ -42,12 +44,14 @@ public struct SyncReport: Sendable, Equatable {
 
   /// The counts above zero, with their names.
   package var parts: [(count: Int, name: String)] {
+    let resolved = conflicts - questions
     let parts = [
       (pushed, "pushed"), (pulled, "pulled"), (duplicates, "known already"),
       (recorded, "found in migrated tables"),
       (buffered, "buffered by the server"), (refused, "deferred"),
       (quarantined, "quarantined"), (left, "left for the next sync"),
-      (conflicts, conflicts == 1 ? "conflict resolved" : "conflicts resolved"),
+      (resolved, resolved == 1 ? "conflict resolved" : "conflicts resolved"),
+      (questions, questions == 1 ? "conflict to decide" : "conflicts to decide"),
     ]
     return parts.filter { $0.0 > 0 }
   }

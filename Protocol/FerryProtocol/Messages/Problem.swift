@@ -45,77 +45,51 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case unavailable
   case internalError = "internal_error"
 
-  /// The action by which a client can handle it.
-  public var action: ProblemAction {
-    switch self {
-    case .bufferFull, .writeQuota, .streamQuota, .rateLimited, .unavailable, .internalError: .retry
-    case .deviceForked, .deviceTaken, .epochChanged, .cursorAhead, .historyLost, .cursorExpired,
-      .lostAndExpired:
-      .resynchronise
-    default: .fix
-    }
-  }
-
   /// The HTTP status of an answer with it.
-  public var status: Int {
-    switch self {
-    case .malformedMessage, .invalidCursor: 400
-    case .unauthorized: 401
-    case .forbidden, .deviceTaken: 403
-    case .unknownSpace, .notFound: 404
-    case .methodNotAllowed: 405
-    case .deviceForked, .epochChanged, .cursorAhead, .historyLost, .schemaConflict,
-      .schemaLosses, .missionConflict, .uploadConflict:
-      409
-    case .cursorExpired, .lostAndExpired: 410
-    case .limitExceeded: 413
-    case .unsupportedCoding, .unsupportedMediaType: 415
-    case .operationRefused, .contentMismatch: 422
-    case .upgradeRequired: 426
-    case .cursorRequired: 428
-    case .bufferFull, .writeQuota, .streamQuota, .rateLimited: 429
-    case .internalError: 500
-    case .unavailable: 503
-    case .uploadQuota, .storageQuota: 507
-    }
-  }
+  public var status: Int { meaning.status }
+
+  /// The action by which a client can handle it.
+  public var action: ProblemAction { meaning.action }
 
   /// A few words for users.
-  public var title: String {
+  public var title: String { meaning.title }
+
+  /// The table of all codes (SPEC.md §9).
+  private var meaning: (status: Int, action: ProblemAction, title: String) {
     switch self {
-    case .malformedMessage: "The message is malformed"
-    case .limitExceeded: "The message is too large"
-    case .unsupportedCoding: "The content coding is not supported"
-    case .invalidCursor: "The cursor is invalid"
-    case .unauthorized: "A valid token is needed"
-    case .forbidden: "The token does not allow this"
-    case .deviceTaken: "The device identifier belongs to another user"
-    case .cursorRequired: "The space accepts packets only with a cursor"
-    case .storageQuota: "The storage quota is reached"
-    case .writeQuota: "The daily write quota is reached"
-    case .streamQuota: "Too many event streams are open"
-    case .unknownSpace: "There is no such space"
-    case .notFound: "There is nothing at this address"
-    case .methodNotAllowed: "The method is not allowed here"
-    case .operationRefused: "The packet contains operations that can never be applied"
-    case .schemaConflict: "The schema does not fit the space"
-    case .schemaLosses: "The schema would drop rules or definitions"
-    case .missionConflict: "The mission conflicts with the published missions"
-    case .uploadConflict: "The upload continues at another offset"
-    case .contentMismatch: "The content is missing or does not match its hash"
-    case .uploadQuota: "The quota of unfinished uploads is reached"
-    case .upgradeRequired: "The space requires a newer client"
-    case .bufferFull: "Too many packets wait for an earlier one"
-    case .rateLimited: "Too many requests"
-    case .unsupportedMediaType: "The body has the wrong media type"
-    case .deviceForked: "Another copy of this device has written"
-    case .epochChanged: "The space has a new epoch"
-    case .cursorAhead: "The cursor is ahead of the space"
-    case .historyLost: "The server lost history that the cursor refers to"
-    case .cursorExpired: "The cursor is older than the history"
-    case .lostAndExpired: "The cursor is too old, and its history was lost"
-    case .unavailable: "The server cannot serve at the moment"
-    case .internalError: "The server failed"
+    case .malformedMessage: (400, .fix, "The message is malformed")
+    case .limitExceeded: (413, .fix, "The message is too large")
+    case .unsupportedCoding: (415, .fix, "The content coding is not supported")
+    case .invalidCursor: (400, .fix, "The cursor is invalid")
+    case .unauthorized: (401, .fix, "A valid token is needed")
+    case .forbidden: (403, .fix, "The token does not allow this")
+    case .deviceTaken: (403, .resynchronise, "The device identifier belongs to another user")
+    case .cursorRequired: (428, .fix, "The space accepts packets only with a cursor")
+    case .storageQuota: (507, .fix, "The storage quota is reached")
+    case .writeQuota: (429, .retry, "The daily write quota is reached")
+    case .streamQuota: (429, .retry, "Too many event streams are open")
+    case .unknownSpace: (404, .fix, "There is no such space")
+    case .notFound: (404, .fix, "There is nothing at this address")
+    case .methodNotAllowed: (405, .fix, "The method is not allowed here")
+    case .operationRefused: (422, .fix, "The packet contains operations that can never be applied")
+    case .schemaConflict: (409, .fix, "The schema does not fit the space")
+    case .schemaLosses: (409, .fix, "The schema would drop rules or definitions")
+    case .missionConflict: (409, .fix, "The mission conflicts with the published missions")
+    case .uploadConflict: (409, .fix, "The upload continues at another offset")
+    case .contentMismatch: (422, .fix, "The content is missing or does not match its hash")
+    case .uploadQuota: (507, .fix, "The quota of unfinished uploads is reached")
+    case .upgradeRequired: (426, .fix, "The space requires a newer client")
+    case .bufferFull: (429, .retry, "Too many packets wait for an earlier one")
+    case .rateLimited: (429, .retry, "Too many requests")
+    case .unsupportedMediaType: (415, .fix, "The body has the wrong media type")
+    case .deviceForked: (409, .resynchronise, "Another copy of this device has written")
+    case .epochChanged: (409, .resynchronise, "The space has a new epoch")
+    case .cursorAhead: (409, .resynchronise, "The cursor is ahead of the space")
+    case .historyLost: (409, .resynchronise, "The server lost history that the cursor refers to")
+    case .cursorExpired: (410, .resynchronise, "The cursor is older than the history")
+    case .lostAndExpired: (410, .resynchronise, "The cursor is too old, and its history was lost")
+    case .unavailable: (503, .retry, "The server cannot serve at the moment")
+    case .internalError: (500, .retry, "The server failed")
     }
   }
 }

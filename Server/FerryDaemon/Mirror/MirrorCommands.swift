@@ -334,14 +334,36 @@ enum MirrorCommands {
         "the database of mirror \(name) cannot be used", why: error.message,
         next: "check --database, and the rights of its user", code: "mirror_database")
     } catch let error as ReplicaError {
-      throw CommandFailure(
-        "the space of mirror \(name) cannot be used", why: "\(error)",
-        next: "check --server, --space and --token", code: "mirror_space")
+      throw failure(error, of: name)
     } catch let error as CocoaError where error.isFileError {
       throw CommandFailure(
         "there is no mirror \(name)", why: "its folder has no mirror.json",
         next: "`ferryd mirror list` lists the mirrors; --mirrors names their folder",
         code: "unknown_mirror")
+    }
+  }
+
+  /// Names the failed part of a mirror: the file, the server for now, or the settings of the space.
+  private static func failure(_ error: ReplicaError, of name: String) -> CommandFailure {
+    let row = error.explanation
+    switch error {
+    case .busy:
+      return CommandFailure(
+        "the file of mirror \(name) is busy", why: row.reason, next: row.next,
+        status: .unreachable, code: row.code)
+    case .database:
+      return CommandFailure(
+        "the file of mirror \(name) cannot be used", why: row.reason, next: row.next,
+        code: row.code)
+    case _ where error.isTransient:
+      return CommandFailure(
+        "the space of mirror \(name) cannot be reached", why: row.description,
+        next: "try again later, or check --server; no write is lost", status: .unreachable,
+        code: row.code)
+    default:
+      return CommandFailure(
+        "the space of mirror \(name) cannot be used", why: row.description,
+        next: "check --server, --space and --token", code: "mirror_space")
     }
   }
 }

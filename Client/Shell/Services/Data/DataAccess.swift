@@ -23,18 +23,10 @@ struct DataAccess: Sendable {
 
 extension ReplicaError: ServiceErrorConvertible {
   package var serviceError: ServiceError {
-    switch self {
-    case .offline: ServiceError("offline", description)
-    case .busy, .suspended: ServiceError("busy", description)
-    case .refused(let problem): ServiceError(problem.code.rawValue, description)
-    case .notConfigured: ServiceError("not_configured", description)
-    case .notFound: ServiceError("not_found", description)
-    case .invalidBatch, .invalidName, .cannotAnswer, .cannotRetry:
-      ServiceError("invalid_argument", description)
-    case .database(let message, let code): DatabaseError(message, code: code).serviceError
-    case .cancelled: .cancelled
-    case .closed: ServiceError("closed", description)
-    default: ServiceError("sync_failed", description)
+    if case .database(let message, let code) = self {
+      DatabaseError(message, code: code).serviceError
+    } else {
+      ServiceError(explanation.code, description)
     }
   }
 }

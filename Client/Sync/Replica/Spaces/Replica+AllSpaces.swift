@@ -387,5 +387,6 @@ extension SyncReport {
     refused += other.refused
     quarantined += other.quarantined
     conflicts += other.conflicts
+    questions += other.questions
   }
 }
