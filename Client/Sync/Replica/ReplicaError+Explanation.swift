@@ -134,7 +134,8 @@ extension ReplicaError {
         "its server does not have \(count.counted("operation")) of this device",
         next: "run `ferry sync` first; or add --discard to lose them",
         user: (
-          "\(count.counted("change")) of \(space) \(count == 1 ? "has" : "have") not been sent yet.",
+          "\(count.counted("change")) of \(space) "
+            + (count == 1 ? "has not been sent yet." : "have not been sent yet."),
           "Sync first, or discard these changes."
         ),
         description:
