@@ -197,7 +197,7 @@ let package = Package(
 
     // Server.
     library("FerryHTTPServer", "Server/HTTP").needs(
-      "CFerryMicroHTTPD", "FerryCompression", "FerryPlatform"),
+      "CFerryMicroHTTPD", "FerryCompression", "FerryExecutors", "FerryPlatform"),
     library("FerryPostgres", "Server/Postgres").needs(
       "CFerryPostgres", "FerryProtocol", "FerryExecutors", "FerryPlatform"),
     library("FerryMissionServer", "Server/Missions").needs(
@@ -261,7 +261,7 @@ let package = Package(
       "FerryNetworking", "FerryTransport", "FerryCurlTransport", "FerryCryptography"),
     tests("CachingTests").needs(
       "FerryCaching", "FerryNetworking", "FerrySQLite", "FerryHTTPServer"),
-    tests("HTTPServerTests").needs("FerryHTTPServer", "FerryCompression"),
+    tests("HTTPServerTests").needs("FerryHTTPServer", "FerryCompression", "FerryExecutors"),
     tests("PostgresTests").needs("FerryPostgres", "FerryExecutors"),
     tests("MirrorTests").needs(
       "FerryMirror", "FerryPersistence", "FerryPostgres", "FerryProtocol", "FerrySQLite"),

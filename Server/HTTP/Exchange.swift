@@ -1,4 +1,5 @@
 import CFerryMicroHTTPD
+import FerryExecutors
 import FerryPlatform
 import Glibc
 import Synchronization
@@ -29,6 +30,8 @@ final class Exchange: @unchecked Sendable {
     var task: Task<Void, Never>?
     var stream: HTTPStream?
     var isCancelled = false
+    /// True from the resumption for an answer until the socket thread has it.
+    var hasTurn = false
   }
 
   let core: ServerCore
@@ -44,8 +47,8 @@ final class Exchange: @unchecked Sendable {
   private(set) var remoteAddress: String
   /// The client for which the request counts as a connection.
   private var charged: ClientAddress?
-  /// Runs the work for the request; `nil` for the shared pool.
-  private var executor: (any TaskExecutor)?
+  /// The flow of the request's work.
+  private var flow = WorkFlow.own
   private let started: Duration
   var phase = Phase.headers
   var method = ""
@@ -86,6 +89,7 @@ final class Exchange: @unchecked Sendable {
     _ line: (method: UnsafePointer<CChar>, version: UnsafePointer<CChar>),
     piece: UnsafeRawBufferPointer
   ) -> Bool {
+    endTurn()
     switch phase {
     case .headers:
       method = String(cString: line.method)
@@ -132,6 +136,7 @@ final class Exchange: @unchecked Sendable {
       duration: core.configuration.clock() - started,
       remoteAddress: remoteAddress, isComplete: isComplete || isRefused)
     core.registry.remove(self)
+    endTurn()
     if let charged { core.connections.release(charged) }
     client?.setStall(nil)
     client?.expect(by: core.nextRequestDeadline(of: client))
@@ -182,7 +187,7 @@ final class Exchange: @unchecked Sendable {
     }
     let isOnReserve = client?.isReserve ?? false
     let head = intake.head(remoteAddress: remoteAddress)
-    executor = core.configuration.executor?(head, remoteAddress)
+    flow = core.configuration.flow(head, remoteAddress)
     guard intake.hasContent || isOnReserve || share != .within, let head else {
       return apply(.proceed(limit: core.configuration.bodyLimit), intake)
     }
@@ -238,7 +243,7 @@ final class Exchange: @unchecked Sendable {
           handover.admission = decided
           handover.task = nil
         }
-        core.registry.resume(self)
+        await resumeInTurn()
       }
     }
   }
@@ -265,7 +270,7 @@ final class Exchange: @unchecked Sendable {
     let goesOn = work(beginsHere: isSmall && mayBeginHere) { [self] in
       let answer = await core.answer(intake, remoteAddress: remoteAddress)
       core.handlerEnded()
-      deliver(answer)
+      await deliver(answer)
     }
     if !goesOn { core.handlerEnded() }
     return goesOn
@@ -281,6 +286,7 @@ final class Exchange: @unchecked Sendable {
     beginsHere: Bool = false, _ body: @escaping @Sendable () async -> Void
   ) -> Bool {
     guard core.registry.suspend(self, ConnectionHandle(pointer: connection)) else { return false }
+    let executor = core.configuration.executor?(flow)
     let task =
       beginsHere
       ? Task.immediate(executorPreference: executor) { await body() }
@@ -293,7 +299,28 @@ final class Exchange: @unchecked Sendable {
     return true
   }
 
-  private func deliver(_ response: HTTPResponse) {
+  /// Resumes the connection when it is the turn of the request's user. Returns `false` if it was not
+  /// suspended.
+  @discardableResult
+  private func resumeInTurn() async -> Bool {
+    // No limit of waiting callers: it never refuses.
+    _ = await core.answerTurns.enter(flow.path)
+    handover.withLock { $0.hasTurn = true }
+    let isResumed = core.registry.resume(self)
+    if !isResumed { endTurn() }
+    return isResumed
+  }
+
+  /// Ends the turn of an answer, if it has one.
+  private func endTurn() {
+    let hadTurn = handover.withLock { handover in
+      defer { handover.hasTurn = false }
+      return handover.hasTurn
+    }
+    if hadTurn { core.answerTurns.leave(flow.path) }
+  }
+
+  private func deliver(_ response: HTTPResponse) async {
     handover.withLock { handover in
       handover.answer = response
       handover.stream = response.stream
@@ -301,11 +328,10 @@ final class Exchange: @unchecked Sendable {
     }
     // Draining finishes the streams it finds; this one may have come after.
     if core.isDraining { response.stream?.drain() }
-    guard !core.registry.resume(self) else { return }
-    // The server gave up on this request.
+    guard await !resumeInTurn() else { return }
+    // The server gave up on this request, unless the closing server has sent the answer already.
     let stream = handover.withLock { handover in
-      handover.answer = nil
-      return handover.stream.take()
+      handover.answer.take() == nil ? nil : handover.stream.take()
     }
     stream?.connectionEnded()
   }

@@ -1,3 +1,4 @@
+import FerryExecutors
 import Glibc
 
 extension HTTPServer {
@@ -35,10 +36,16 @@ extension HTTPServer {
     /// Asked about each request with content when all headers are complete. It runs on a socket
     /// thread and must not block.
     package var admission: @Sendable (HTTPArrival) -> HTTPAdmission
-    /// Returns the executor of a request: it decodes the content, runs the handler and compresses the
-    /// answer. `nil` for the shared pool. The request has no content yet; it is `nil` if no handler
-    /// will see it. The text is the client's address. It runs on a socket thread and must not block.
-    package var executor: (@Sendable (HTTPRequest?, String) -> any TaskExecutor)?
+    /// Returns the flow of a request's work: by default the client's address, the text. The request
+    /// has no content yet; it is `nil` if no handler will see it. It runs on a socket thread and must
+    /// not block.
+    package var flow: @Sendable (HTTPRequest?, String) -> WorkFlow = { WorkFlow(user: $1) }
+    /// Returns the executor of a flow: it decodes contents, runs handlers and compresses answers;
+    /// `nil` for the shared pool.
+    package var executor: (@Sendable (WorkFlow) -> any TaskExecutor)?
+    /// Answers handed to the socket threads at once, which write them in any order. Further answers
+    /// wait for turns of their users.
+    package var answersAtOnce = 16
     /// Handlers in progress below which one with a small content begins on the socket's thread, which
     /// is faster. With more, each request waits for a turn in the executor: a socket's thread serves
     /// its connections in their order, and knows no users.

@@ -73,6 +73,9 @@ package final class HTTPServer: Sendable {
       evicted: counts.evicted, memory: core.configuration.memory.counts)
   }
 
+  /// Answers that wait for the turns of their users.
+  var waitingAnswers: Int { core.answerTurns.waitingCount }
+
   /// Cuts off all late clients. By default a timer calls it; the configuration can switch the timer
   /// off.
   package func cutOffLate() { core.connections.cutOffLate() }

@@ -1,4 +1,5 @@
 import CFerryMicroHTTPD
+import FerryExecutors
 import Synchronization
 
 /// The state shared by the server object, libmicrohttpd's threads and the handlers' tasks.
@@ -12,6 +13,8 @@ final class ServerCore: Sendable {
   private let draining = Atomic(false)
   /// Handlers in progress.
   private let handlers = Atomic(0)
+  /// Answers on their way to the socket threads. As many may wait as there are connections.
+  let answerTurns: FairGate
 
   init(
     configuration: HTTPServer.Configuration, connections: ConnectionTable, acceptor: Acceptor,
@@ -20,6 +23,8 @@ final class ServerCore: Sendable {
     self.configuration = configuration
     self.connections = connections
     self.acceptor = acceptor
+    answerTurns = FairGate(
+      FlowLimits(all: max(configuration.answersAtOnce, 1)), waitingMax: .max)
     self.handler = handler
   }
 

@@ -82,7 +82,7 @@ struct HTTPServerTests {
     }
     let executor = CountingExecutor()
     var configuration = HTTPServer.Configuration()
-    configuration.executor = { _, _ in executor }
+    configuration.executor = { _ in executor }
     let handler: HTTPHandler = { _ in .text("\(executor.jobs.load(ordering: .relaxed))") }
     let small = [UInt8](repeating: 7, count: 4 << 10)
     let coded = try ContentCoding.gzip.compress([UInt8](repeating: 7, count: 1 << 20))

@@ -158,7 +158,8 @@ package final class FerryServer: Sendable {
       answer.headers["X-Content-Type-Options"] = "nosniff"
       return answer
     }
-    http.executor = { workers.executor(of: service.flow(of: $0, from: $1)) }
+    http.flow = { service.flow(of: $0, from: $1) }
+    http.executor = { workers.executor(of: $0) }
     http.clock = configuration.clock.uptime
     do {
       return try HTTPServer(configuration: http) { await service.respond(to: $0) }
