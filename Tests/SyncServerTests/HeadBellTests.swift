@@ -8,7 +8,7 @@ import Testing
 struct HeadBellTests {
   @Test("moves that come during a notification go together with the next, of each space the last")
   func joins() {
-    var bell = HeadBell()
+    var bell = PostgresHeads.Bell()
     func add(_ head: SequenceNumber, to space: Int64) -> Bool {
       bell.add(HeadMove(space: space, head: head))
     }

@@ -21,22 +21,18 @@ struct SchemaChunkTests {
     #expect(try await store.ingest([packet], into: space, now: now).head == 10)
     await store.close()
     let connection = try PostgresConnection(url: url)
-    var change = PostgresSchemaChange(
-      space: space, now: now, consent: SchemaConsent(), timelines: OwnTimelines())
-    #expect(change.chunkBytes <= 8 << 20)
-    func counts() throws -> [Int] {
+    func counts(_ bytes: Int) throws -> [Int] {
       var (counts, last) = ([Int](), Name(""))
       while true {
-        let records = try change.records(of: "t", after: last, on: connection)
+        let records = try connection.records(
+          of: "t", after: last, rows: 500, bytes: bytes, in: space)
         guard let end = records.last else { return counts }
         counts.append(records.count)
         last = end.id
       }
     }
-    #expect(try counts() == [10])
-    change.chunkBytes = 10_000
-    #expect(try counts() == [3, 3, 3, 1])
-    change.chunkBytes = 1
-    #expect(try counts() == [Int](repeating: 1, count: 10))
+    #expect(try counts(8 << 20) == [10])
+    #expect(try counts(10_000) == [3, 3, 3, 1])
+    #expect(try counts(1) == [Int](repeating: 1, count: 10))
   }
 }

@@ -13,12 +13,6 @@ final class PostgresHeads: Sendable {
   private let received = Atomic(0)
   private let bell = Mutex(Bell())
 
-  private struct Bell {
-    var rule = HeadBell()
-    var ringing: Task<Void, Never>?
-    var isFinishing = false
-  }
-
   private static let read = PostgresStatement(
     "heads", "SELECT id, head FROM spaces WHERE id = ANY($1)")
   private static let notify = PostgresStatement(
@@ -56,14 +50,14 @@ final class PostgresHeads: Sendable {
   func notify(_ move: HeadMove, through pool: PostgresPool) {
     moves.publish(move)
     bell.withLock { bell in
-      guard bell.rule.add(move) else { return }
+      guard bell.add(move) else { return }
       bell.ringing = Task { await ring(through: pool) }
     }
   }
 
   private func ring(through pool: PostgresPool) async {
     var failures = 0
-    while var moves = bell.withLock({ $0.rule.next() }) {
+    while var moves = bell.withLock({ $0.next() }) {
       do {
         if failures > 0 {
           // After a failover, the database may lack the commits of these moves.
@@ -76,7 +70,7 @@ final class PostgresHeads: Sendable {
         let goesOn = bell.withLock { bell in
           // Other nodes find the remaining moves at their next sweep.
           guard failures < Self.attempts, !bell.isFinishing else { return false }
-          for move in moves { _ = bell.rule.add(move) }
+          for move in moves { _ = bell.add(move) }
           return true
         }
         if goesOn { try? await Task.sleep(for: Self.pause) } else { failures = 0 }
@@ -98,7 +92,7 @@ final class PostgresHeads: Sendable {
   /// notification is not sent again.
   func finish() async {
     bell.withLock { $0.isFinishing = true }
-    while let ringing = bell.withLock({ $0.rule.isRinging ? $0.ringing : nil }) {
+    while let ringing = bell.withLock({ $0.isRinging ? $0.ringing : nil }) {
       await ringing.value
     }
     moves.finish()
@@ -142,6 +136,48 @@ final class PostgresHeads: Sendable {
       try connection.query(read, [.array(PostgresArray(spaces))]).map {
         HeadMove(space: try $0.int8(0), head: try $0.int8(1))
       }
+    }
+  }
+}
+
+extension PostgresHeads {
+  /// The moves to report to other nodes; pure.
+  ///
+  /// One notification is under way at a time. Moves that come meanwhile go together with the next
+  /// one, of each space the last.
+  ///
+  /// ```swift
+  /// var bell = PostgresHeads.Bell()
+  /// bell.add(HeadMove(space: 1, head: 7))  // true: the caller notifies until `next()` is nil
+  /// bell.add(HeadMove(space: 1, head: 8))  // false
+  /// bell.next()                            // [HeadMove(space: 1, head: 8)]
+  /// bell.next()                            // nil
+  /// ```
+  struct Bell {
+    private var waiting: [Int64: SequenceNumber] = [:]
+    /// True if a notification is under way, or begins.
+    private(set) var isRinging = false
+    /// The notifying under way.
+    fileprivate var ringing: Task<Void, Never>?
+    /// True if a failed notification is not sent again.
+    fileprivate var isFinishing = false
+
+    /// Adds a move. Returns whether the caller has to notify, since nobody does.
+    mutating func add(_ move: HeadMove) -> Bool {
+      waiting[move.space] = max(move.head, waiting[move.space] ?? 0)
+      defer { isRinging = true }
+      return !isRinging
+    }
+
+    /// Returns the moves of the next notification, by space; `nil` if there are none. Then the
+    /// notifying is over.
+    mutating func next() -> [HeadMove]? {
+      guard !waiting.isEmpty else {
+        isRinging = false
+        return nil
+      }
+      defer { waiting = [:] }
+      return waiting.sorted { $0.key < $1.key }.map { HeadMove(space: $0.key, head: $0.value) }
     }
   }
 }

@@ -4,7 +4,9 @@ import FerryProtocol
 /// The schema of a space, which is read and replaced in one transaction.
 struct PostgresSchemaChange {
   /// Records examined in one round trip.
-  private static let chunk: Int64 = 500
+  private static let chunk = 500
+  /// Bytes of states examined in one round trip, above which no further record is added.
+  private static let chunkBytes = 8 << 20
 
   let space: Int64
   let now: Int64
@@ -14,8 +16,6 @@ struct PostgresSchemaChange {
   var onlyChecks = false
   /// For the audit log.
   var mark: AuditMark?
-  /// Bytes of states examined in one round trip, above which no further record is added.
-  var chunkBytes: Int64 = 8 << 20
 
   /// Applies a schema. Returns the schema in force, and the head if it moved.
   ///
@@ -66,18 +66,6 @@ struct PostgresSchemaChange {
   private static let forget = PostgresStatement(
     "keys_forget", "DELETE FROM unique_keys WHERE space = $1 AND tbl = $2 AND key_columns = $3")
 
-  private static let list = PostgresStatement(
-    "keys_list",
-    """
-    SELECT record, state FROM (
-      SELECT record, state,
-        sum(octet_length(state)) OVER (ORDER BY record) - octet_length(state) AS before
-      FROM (
-        SELECT record, state FROM records WHERE space = $1 AND tbl = $2 AND record > $3
-        ORDER BY record LIMIT $4) AS next) AS next
-    WHERE before < $5 ORDER BY record
-    """)
-
   /// Removes obsolete keys, and checks the existing records against the new requirements.
   private func moveKeys(
     from old: SpaceSchema, to new: SpaceSchema, on connection: PostgresConnection
@@ -92,48 +80,13 @@ struct PostgresSchemaChange {
     var audit = SchemaAudit(from: old, to: new, keepsRecords: consent.keepsRecords)
     for table in audit.tables {
       var last: Name? = ""
-      while let from = last {
-        last = try look(at: table, after: from, &audit, on: connection)
+      while let start = last {
+        let part = try connection.check(
+          table, after: start, rows: Self.chunk, bytes: Self.chunkBytes, in: space, &audit)
+        try connection.perform(IngestEffects.writes(part.claims, in: space))
+        last = part.last
       }
     }
     if let problem = audit.problem { throw SchemaRefused(problem: problem) }
-  }
-
-  /// Checks some of a table's records, in order, and lets the existing ones claim new keys. Returns
-  /// the last of them, or `nil` if there were none.
-  private func look(
-    at table: SchemaAudit.Table, after record: Name, _ audit: inout SchemaAudit,
-    on connection: PostgresConnection
-  ) throws -> Name? {
-    let records = try records(of: table.name, after: record, on: connection)
-    var holders = try connection.holders(
-      of: records.flatMap { $0.state.claims(in: table.name, table.keys) }, in: space)
-    var rows: [IngestEffects.ClaimRow] = []
-    for record in records {
-      for row in audit.look(at: record.id, record.state, of: table, holder: { holders[$0] }) {
-        holders[row.claim] = row.record
-        rows.append(row)
-      }
-    }
-    if !rows.isEmpty {
-      _ = try connection.pipeline { $0.add(IngestEffects.writes(rows, in: space)) }
-    }
-    return records.last?.id
-  }
-
-  /// Loads the next records of a table: at least one if there is one, and bounded bytes.
-  func records(
-    of table: Name, after record: Name, on connection: PostgresConnection
-  ) throws -> [(id: Name, state: RecordState)] {
-    var parameters: PostgresParameters = [.int8(space), .text(table.text)]
-    parameters.append(record: record)
-    parameters.append(Self.chunk)
-    parameters.append(chunkBytes)
-    return try connection.query(Self.list, parameters).map { row in
-      (
-        id: try row.recordName(0).name,
-        state: try row.bytes(1) { try RecordState(stored: $0, limits: .stored) }
-      )
-    }
   }
 }

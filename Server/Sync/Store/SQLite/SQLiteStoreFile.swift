@@ -38,77 +38,37 @@ package final class SQLiteStoreFile {
     try SQLiteStoreSchema.prepare(connection)
   }
 
-  // MARK: Pull
-
-  func changes(
-    in space: Int64, _ request: PullRequest, now: Int64
-  ) throws -> Result<[UInt8], Problem> {
-    try connection.transaction(.deferred) {
-      let found = try connection.first(
-        """
-        SELECT epoch, head, newest,
-          coalesce((SELECT max(sequence) FROM record_rows
-            WHERE space = ?1 AND sequence <= s.head), 0),
-          o.sequence, minimum_protocol, retention_horizon, o.history_hash, s.history_hash, timeline,
-          name_changes
-        FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2
-          AND o.sequence <= s.head WHERE s.id = ?1
-        """, space, request.cursor?.anchor?.operation.value
-      ) { row in
-        (
-          SpaceSnapshot(
-            epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
-            newest: row.uniqueID(2).map(OperationID.init),
-            historyHash: UInt64(bitPattern: row.int64(8)), timeline: row.timeline(9),
-            anchored: HistoryPlace(row, 4, historyHash: 7), retentionHorizon: row.int64(6),
-            minimumProtocol: Int(row.int64(5)), nameChanges: row.int64(10)),
-          row.int64(3)
-        )
-      }
-      guard let (stored, newest) = found else {
-        return .failure(.spaceGone)
-      }
-      var snapshot = stored
-      try snapshot.findEnd(of: request.cursor) { try ends(of: [$0], in: space)[$0] }
-      let own = try request.device.flatMap { try known([$0], in: space).first }
-      if let fault = PageBuilder.fault(in: request, snapshot, owner: own?.owner) {
-        return .failure(fault)
-      }
-      var page = PageBuilder(
-        request, notices: try notices(for: request, in: space, to: snapshot.head))
-      let rows = try connection.statement(
-        """
-        SELECT sequence, tbl, record, state, whole_below FROM records
-        WHERE space = ? AND sequence > ? AND sequence <= ? ORDER BY sequence
-        """)
-      defer { rows.reset() }
-      rows.bind(space, page.last, snapshot.head)
-      while page.hasRoom, try rows.step(), page.admits(rows.int64(0)) {
-        try page.add(
-          sequence: rows.int64(0), table: rows.textBytes(1), record: rows.recordName(2),
-          state: rows.blobBytes(3), wholeBelow: rows.int64(4))
-      }
-      return .success(
-        page.finish(
-          snapshot, newest: newest, appliedTail: own?.chain?.tail, deviceName: own?.name, now: now))
-    }
-  }
-}
-
-extension HistoryPlace {
-  /// Reads a place from the columns; `nil` if there is no such operation.
-  init?(_ row: SQLiteStatement, _ sequence: Int32, historyHash: Int32) {
-    guard let place = row.optionalInt64(sequence) else { return nil }
-    self.init(sequence: place, historyHash: UInt64(bitPattern: row.int64(historyHash)))
-  }
-}
-
-extension SQLiteStoreFile {
   /// Throws unless the file can be read.
   func check() throws { try connection.execute("SELECT 1 FROM spaces LIMIT 1") }
 
   /// Returns the newest assigned sequence; 0 for a deleted space.
   func head(of space: Int64) throws -> SequenceNumber {
     try connection.first("SELECT head FROM spaces WHERE id = ?", space) { $0.int64(0) } ?? 0
+  }
+
+  /// Runs one durable transaction that may assign places in a space's order.
+  func change<T>(_ space: Int64, _ body: () throws -> T) throws -> T {
+    unsettled = nil
+    let result = try connection.transaction { try body() }
+    if let unsettled { timelines.update(unsettled, of: space) }
+    return result
+  }
+
+  // MARK: Room
+
+  /// The most pages freed by one call.
+  private static let reclaimedPages: Int64 = 1_000
+
+  /// Cuts free pages off the file while they are more than a quarter of it; fewer pages are soon
+  /// used again.
+  func reclaim() throws -> ReclaimStep {
+    let free = try pragma("freelist_count")
+    guard free > Self.reclaimedPages, free > (try pragma("page_count")) / 4 else { return .done }
+    try connection.execute("PRAGMA incremental_vacuum(\(Self.reclaimedPages))")
+    return try pragma("freelist_count") < free ? .more : .done
+  }
+
+  private func pragma(_ name: String) throws -> Int64 {
+    try connection.prepare("PRAGMA \(name)").first { $0.int64(0) } ?? 0
   }
 }

@@ -187,38 +187,22 @@ extension SQLiteStoreFile {
   private func look(
     _ check: inout SchemaWork.Check, in space: Int64
   ) throws -> [IngestEffects.ClaimRow] {
-    let rows = try connection.statement(
-      "SELECT record, state FROM records WHERE space = ? AND tbl = ? AND record > ? ORDER BY record"
-    )
-    defer { rows.reset() }
-    var claims: [UniqueClaim: IngestEffects.ClaimRow] = [:]
-    var (count, bytes) = (0, 0)
-    while let table = check.tables.last {
-      rows.reset()
-      rows.bind(space, table.name, StoredRecordName(check.last))
+    var claims: [IngestEffects.ClaimRow] = []
+    var (rows, bytes) = (slice.rows, slice.bytes)
+    while let table = check.tables.last, rows > 0, bytes > 0 {
+      // Each record may claim each key, which reads all of its columns.
+      let keys = table.keys.count
+      let part = try self.check(
+        table, after: check.last, rows: max(1, rows / max(1, keys)),
+        bytes: max(1, bytes / (1 + keys)), in: space, &check.audit)
+      claims += part.claims
       // A table without records costs a look-up, too.
-      count += 1
-      while count <= slice.rows, bytes <= slice.bytes, claims.count <= slice.rows,
-        try rows.step()
-      {
-        let record = rows.recordName(0).name
-        let size = rows.blobBytes(1).count
-        let state = try RecordState(stored: rows.blobBytes(1), limits: .stored)
-        for claim in try check.audit.look(
-          at: record, state, of: table,
-          holder: { try claims[$0]?.record ?? holders(of: [$0], in: space)[$0] })
-        {
-          claims[claim.claim] = claim
-        }
-        check.last = record
-        // Each key reads all of its columns.
-        (count, bytes) = (count + 1, bytes + size * (1 + table.keys.count))
-      }
-      if count > slice.rows || bytes > slice.bytes || claims.count > slice.rows { break }
-      check.tables.removeLast()
-      check.last = ""
+      rows -= max(1, part.rows * max(1, keys))
+      bytes -= part.bytes * (1 + keys)
+      check.last = part.last ?? ""
+      if part.last == nil { check.tables.removeLast() }
     }
-    return claims.values.sorted { $0.claim < $1.claim }
+    return claims.sorted { $0.claim < $1.claim }
   }
 
   /// Removes the claims of keys not declared by the schema in force, in slices. Nobody has written
