@@ -51,15 +51,6 @@ package struct Principal: Sendable, Hashable, CustomStringConvertible {
     return Principal(known: String(Substring(rest.dropFirst())))
   }
 
-  /// Returns the SQL expression of a principal's account, for both databases.
-  static func accountSQL(of column: String) -> String {
-    let pattern = tokenKind + String(repeating: "_", count: TokenID.byteCount) + "@%"
-    return """
-      CASE WHEN \(column) LIKE '\(pattern)' THEN substr(\(column), \(madeCount + 1)) \
-      ELSE \(column) END
-      """
-  }
-
   /// Creates a user of the server's own command line.
   package init(commandLine user: String) {
     self.init(known: "local:\(String(user.prefix(64)))")
