@@ -204,14 +204,14 @@ extension JSONForm where T == Name {
 }
 
 /// A value whose form is a text.
-package protocol JSONText: JSONValue, CustomStringConvertible {
+package protocol JSONString: JSONValue, CustomStringConvertible {
   /// Reads the text; `nil` if it breaks the rule.
   init?(_ text: String)
   /// The rule, for the error.
   static var textRule: String { get }
 }
 
-extension JSONText {
+extension JSONString {
   package init(from reader: inout JSONReader, _ rules: ReadingRules) throws(MalformedMessage) {
     guard try reader.peek() == 0x22, let value = Self(try reader.string()) else {
       throw reader.malformed(Self.textRule)

@@ -73,7 +73,7 @@ extension Refusal: JSONMessage {
   }
 }
 
-extension RefusalCode: JSONText {
+extension RefusalCode: JSONString {
   package static var textRule: String { "a code is a text" }
 
   package init?(_ text: String) { self.init(rawValue: text) }

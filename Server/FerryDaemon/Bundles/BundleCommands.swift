@@ -176,7 +176,7 @@ enum BundleCommands {
       }
       try TextOutput.standardOutput.line(
         arguments.flag("json")
-          ? JSONText.object([("event", .string(event))] + entry.members).text
+          ? JSONText.object([("event", .string(event))] + entry.fields).text
           : text(entry).escapedForTerminal)
     }
     return .done

@@ -147,7 +147,7 @@ extension BundleCommands {
   ) throws {
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
-      return try output.line(JSONText.object(entry.members + [("changed", .bool(isNew))]).text)
+      return try output.line(JSONText.object(entry.fields + [("changed", .bool(isNew))]).text)
     }
     let size = ByteSize(bytes: Int(entry.size)).text
     try output.line(

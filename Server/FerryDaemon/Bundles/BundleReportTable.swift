@@ -48,7 +48,7 @@ extension BundleEntry {
   }
 
   /// The members of the JSON.
-  var members: [(String, JSONText)] {
+  var fields: [(String, JSONText)] {
     [
       ("bundle", .string(id.name.value)), ("version", .string(id.version.description)),
       ("mission", .string(id.mission.value)),
@@ -60,7 +60,7 @@ extension BundleEntry {
     ]
   }
 
-  var json: JSONText { .object(members) }
+  var json: JSONText { .object(fields) }
 }
 
 extension BundleOverview {
@@ -70,11 +70,12 @@ extension BundleOverview {
       (
         "versions",
         .array(
-          versions.map { entry, tally in
+          versions.map { version in
             .object(
-              entry.members + [
-                ("successes", .int(tally.successes)), ("failures", .int(tally.failures)),
-                ("latest", .array(tally.latest.map(\.json))),
+              version.entry.fields + [
+                ("successes", .int(version.tally.successes)),
+                ("failures", .int(version.tally.failures)),
+                ("latest", .array(version.tally.latest.map(\.json))),
               ])
           })
       ),

@@ -1,49 +1,49 @@
 // The types whose form is a text, or one of a few words.
 
-extension SpaceName: JSONText {
+extension SpaceName: JSONString {
   package static var textRule: String {
     "a space's name has 1 to 63 characters of A–Z a–z 0–9 . _ - and begins with a letter or digit"
   }
 }
 
-extension Epoch: JSONText {
+extension Epoch: JSONString {
   package static var textRule: String { "an epoch has sixteen hexadecimal digits" }
 }
 
-extension Cursor: JSONText {
+extension Cursor: JSONString {
   package static var textRule: String { "this is no cursor of a server" }
 }
 
-extension Digest: JSONText {
+extension Digest: JSONString {
   package static var textRule: String { "a digest has 32 hexadecimal digits" }
 }
 
-extension DigestNode: JSONText {
+extension DigestNode: JSONString {
   package static var textRule: String {
     "a node is named by 0 to \(depthMax) hexadecimal digits"
   }
 }
 
-extension MissionID: JSONText {
+extension MissionID: JSONString {
   package static var textRule: String {
     "a mission's name has 1 to 128 characters of A–Z a–z 0–9 . _ - and begins with a letter or "
       + "digit"
   }
 }
 
-extension BundleName: JSONText {
+extension BundleName: JSONString {
   package static var textRule: String {
     "a bundle's name has 1 to 64 characters of a–z 0–9 _ - and begins with a letter or digit"
   }
 }
 
-extension BundleVersion: JSONText {
+extension BundleVersion: JSONString {
   package static var textRule: String {
     "a version is a text of 1 to 4 numbers with dots, such as \"1.12\""
   }
 }
 
-extension BundleReason: JSONText {
+extension BundleReason: JSONString {
   package init?(_ text: String) { self.init(checking: text) }
 
   package static var textRule: String {
