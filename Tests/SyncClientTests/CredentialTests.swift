@@ -17,13 +17,13 @@ struct CredentialTests {
   func bound() throws {
     let fixture = try ReplicaFixture.withTasks()
     let file = fixture.file
-    #expect(try file.access() == nil)
-    try file.configure(address(), token: "secret")
-    #expect(try file.access()?.stored == "secret")
+    #expect(try file.settings.access() == nil)
+    try file.settings.configure(address(), token: "secret")
+    #expect(try file.settings.access()?.stored == "secret")
     for change in ["server = 'https://evil.example'", "space = 'other'"] {
       try file.connection.execute("SAVEPOINT s; UPDATE ferry_replica SET \(change)")
       #expect {
-        try file.access()
+        try file.settings.access()
       } throws: {
         guard case .tokenMissing(let why) = $0 as? ReplicaError else { return false }
         return why.contains("sends it to no other server") && !why.contains("secret")
@@ -31,9 +31,9 @@ struct CredentialTests {
       try file.connection.execute("ROLLBACK TO s; RELEASE s")
     }
     fixture.credentials.store(nil, of: fixture.path)
-    #expect(throws: ReplicaError.self) { try file.access() }
-    try file.configure(address(), token: nil)
-    #expect(try file.access()?.stored == nil)
+    #expect(throws: ReplicaError.self) { try file.settings.access() }
+    try file.settings.configure(address(), token: nil)
+    #expect(try file.settings.access()?.stored == nil)
   }
 
   @Test("the token is stored in a file of its own mode, replaced whole, and removed")
@@ -73,10 +73,10 @@ struct CredentialTests {
     ])
   func exposed(url: String, count: Int) throws {
     let fixture = try ReplicaFixture.withTasks()
-    try fixture.file.configure(address(url), token: "secret")
-    #expect(try fixture.file.warnings().count == count)
+    try fixture.file.settings.configure(address(url), token: "secret")
+    #expect(try fixture.file.settings.warnings().count == count)
     #expect(try fixture.file.log.newest(10).count { $0.event == "warning" } == count)
-    try fixture.file.configure(address(url), token: nil)
-    #expect(try fixture.file.warnings().isEmpty)
+    try fixture.file.settings.configure(address(url), token: nil)
+    #expect(try fixture.file.settings.warnings().isEmpty)
   }
 }

@@ -206,14 +206,14 @@ struct FileSpacesTests {
   @Test("the first space cannot become one that the file has joined")
   func firstIsOther() throws {
     #expect(throws: ReplicaError.self) {
-      try file.configure(
+      try file.settings.configure(
         ServerAddress(url: "http://ferry.test", space: #require(SpaceName("family"))), token: nil)
     }
   }
 
   @Test("a device has one name in all spaces, also in those that it joins later")
   func named() throws {
-    try joined().setDeviceName(DeviceName(checking: "Ada's laptop"))
+    try joined().nameSteps.set(DeviceName(checking: "Ada's laptop"))
     #expect(try file.deviceNames.own().name?.text == "Ada's laptop")
     #expect(try joined("lists").deviceNames.own().name?.text == "Ada's laptop")
   }

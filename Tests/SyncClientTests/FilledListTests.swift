@@ -349,7 +349,7 @@ extension ReplicaFixture {
 
   func configure(_ file: ReplicaFile, _ name: String) throws {
     let space = try #require(SpaceName(name))
-    try file.configure(ServerAddress(url: "http://ferry.test", space: space), token: nil)
+    try file.settings.configure(ServerAddress(url: "http://ferry.test", space: space), token: nil)
   }
 
   /// Joins a space, and returns its ledger.

@@ -183,9 +183,9 @@ struct HostileServerTests {
     #expect(try await replica.sync().pushed == 1)
     #expect(server.requests.count { $0.url.contains("/devices") } == 1)
     // A watch does not begin a sync for it.
-    #expect(try await !replica.thread.run { try $0.hasUnsentName() })
+    #expect(try await !replica.thread.run { try $0.nameSteps.hasUnsent() })
     try await replica.setDeviceName("Bob")
-    #expect(try await replica.thread.run { try $0.hasUnsentName() })
+    #expect(try await replica.thread.run { try $0.nameSteps.hasUnsent() })
   }
 
   @Test("a server that confirms another packet than the sent one has confirmed nothing")

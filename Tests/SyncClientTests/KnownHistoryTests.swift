@@ -18,7 +18,7 @@ struct KnownHistoryTests {
     let packet = try replica.freeze()[0]
     _ = try replica.file.chain.receive(replica.receipt(packet, first: 5))
     #expect(try replica.file.syncState().cursor?.anchor == nil)
-    let known = try #require(try replica.file.knownCursor())
+    let known = try #require(try replica.file.state.knownCursor())
     #expect(known.applied == 0 && known.received == 0)
     #expect(
       known.anchor
@@ -27,13 +27,13 @@ struct KnownHistoryTests {
           timeline: PageMaker.timeline(at: 5)))
     // The server's page shows whether it has the operations under the present name.
     let plain = try replica.file.syncState().cursor
-    #expect(try replica.file.knownCursor(ofFormerNames: true) == plain)
+    #expect(try replica.file.state.knownCursor(ofFormerNames: true) == plain)
     try replica.file.chain.renewIdentity()
-    #expect(try replica.file.knownCursor(ofFormerNames: true) == known)
-    #expect(try replica.file.knownCursor() == known)
+    #expect(try replica.file.state.knownCursor(ofFormerNames: true) == known)
+    #expect(try replica.file.state.knownCursor() == known)
     // Changes pulled later are newer.
     try replica.apply([], head: 9, tail: packet.tail)
-    #expect(try replica.file.knownCursor() == replica.file.syncState().cursor)
+    #expect(try replica.file.state.knownCursor() == replica.file.syncState().cursor)
   }
 
   @Test("the known history contains nothing of a refused history")
@@ -47,10 +47,10 @@ struct KnownHistoryTests {
     }
     let first = try #require(try replica.file.packets.current().first)
     try ReplacingPull(replica.file).begin(Problem(.historyLost, "lost"))
-    #expect(try replica.file.knownCursor() == nil)
+    #expect(try replica.file.state.knownCursor() == nil)
     try replica.apply(
       [PageMaker().change(1, "tasks", "5", [Column("title", "x")])], head: 1, tail: first.tail)
-    #expect(try replica.file.knownCursor()?.anchor == PageMaker.anchor(at: 1))
+    #expect(try replica.file.state.knownCursor()?.anchor == PageMaker.anchor(at: 1))
   }
 
   @Test("after a lost history, a shielded record is pulled again from the start")
@@ -82,7 +82,7 @@ struct KnownHistoryTests {
     var outcome = Outcome.applied
     outcome.records = 1
     _ = try replica.file.chain.receive(replica.receipt(packet, first: 5, outcomes: [outcome]))
-    #expect(try replica.file.knownCursor()?.anchor == nil)
+    #expect(try replica.file.state.knownCursor()?.anchor == nil)
   }
 
   /// Responds like a server that is restored from a backup between a pull and the push after it.

@@ -89,7 +89,7 @@ struct OwnAdvanceTests {
   @Test("within the anchored history the anchor stays, and own packets need no hash")
   func withinAnchor() throws {
     let (replica, packets) = try replica(packets: 3)
-    try replica.file.goBack(to: 7)
+    try replica.file.state.goBack(to: 7)
     for (packet, first) in zip(packets, [8, 9, 10] as [SequenceNumber]) {
       _ = try replica.file.chain.receive(
         answer(packet, at: first, in: replica, before: nil, after: nil))

@@ -22,7 +22,7 @@ struct SpaceShareTests {
 
   private func configure(_ file: ReplicaFile, _ name: String) throws {
     let space = try #require(SpaceName(name))
-    try file.configure(ServerAddress(url: "http://ferry.test", space: space), token: nil)
+    try file.settings.configure(ServerAddress(url: "http://ferry.test", space: space), token: nil)
   }
 
   private func join(_ name: String) throws {

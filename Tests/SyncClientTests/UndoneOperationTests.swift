@@ -28,7 +28,7 @@ struct UndoneOperationTests {
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'z')")
     try replica.run("DELETE FROM tasks WHERE id = 'b'")
     if isFrozen { _ = try replica.freeze() }
-    try replica.file.setWritesRefused("the token's role is reader")
+    try replica.file.settings.setWritesRefused("the token's role is reader")
     for operation in try replica.pending.reversed() {
       _ = try replica.file.undoSteps.undo(operation.id)
     }
@@ -47,7 +47,7 @@ struct UndoneOperationTests {
     let replica = try replica()
     try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
     try replica.run("UPDATE tasks SET done = 1 WHERE id = 'a'")
-    try replica.file.setWritesRefused("the token's role is reader")
+    try replica.file.settings.setWritesRefused("the token's role is reader")
     _ = try replica.file.undoSteps.undo(try #require(try replica.pending.first).id)
     #expect(try replica.pending.count == 3)
     #expect(try replica.rows("SELECT * FROM tasks WHERE id = 'a'") == [["a", "x", 1]])
@@ -63,7 +63,7 @@ struct UndoneOperationTests {
     let replica = try replica()
     try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'b'")
     _ = try replica.file.write { try $0.batch("tasks", where: "done = 0", set: ["done": 1]) }
-    try replica.file.setWritesRefused("the token's role is reader")
+    try replica.file.settings.setWritesRefused("the token's role is reader")
     for operation in try replica.pending.reversed() {
       _ = try replica.file.undoSteps.undo(operation.id)
     }
@@ -78,7 +78,7 @@ struct UndoneOperationTests {
   func replaced(isDeleted: Bool) throws {
     let replica = try replica()
     try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
-    try replica.file.setWritesRefused("the token's role is reader")
+    try replica.file.settings.setWritesRefused("the token's role is reader")
     let later: Int64 = 1_999_000_000_000
     try replica.apply([
       isDeleted
@@ -108,7 +108,7 @@ struct UndoneOperationTests {
     ])
     try replica.run("DELETE FROM lists")
     #expect(try replica.pending.map(\.key.record) == ["i", "l"])
-    try replica.file.setWritesRefused("the token's role is reader")
+    try replica.file.settings.setWritesRefused("the token's role is reader")
     return replica
   }
 

@@ -100,7 +100,7 @@ struct ExchangeSteps: Sendable {
     case .beginPull: return .pullBegun(try file.rounds.beginPull())
     case .look: return .begun(try file.rounds.isBehind() ? file.rounds.beginPull() : nil)
     case .readIsMore: return .isMore(try file.queue.hasUnsent() || !file.refreshes.isEmpty())
-    case .readIsFound: return .isFound(try file.isFound())
+    case .readIsFound: return .isFound(try file.settings.isFound())
     case .findUnrecorded:
       tables = try file.unrecordedWrites.current()
       return .unrecorded(tables: tables.count)
@@ -191,7 +191,7 @@ struct ExchangeSteps: Sendable {
       packets[number] = nil
       guard let answer = answers.removeValue(forKey: number) else { return .confirmed([]) }
       return .confirmed(try file.chain.receive(answer))
-    case .refuseWrites(let reason): try file.setWritesRefused(reason)
+    case .refuseWrites(let reason): try file.settings.setWritesRefused(reason)
     case .examine(let number): return .examined(try file.rounds.facts(ofPacket: number))
     case .reopen(let number): try file.chain.reopen(packet: number)
     case .quarantineNamed(let number, let refusals):
@@ -211,7 +211,7 @@ struct ExchangeSteps: Sendable {
       report: exchange.report, sentThrough: exchange.sentThrough, reconciled: reconciled)
     round.report.trace = api.trace.map { "\($0.trace)" }
     let report = try file.rounds.finish(round, clockOffset: api.clockOffset)
-    let names = try file.nameWork(after: api.names.now, sends: round.sentThrough != nil)
+    let names = try file.nameSteps.work(after: api.names.now, sends: round.sentThrough != nil)
     outcome = Outcome(report: report, needs: try file.reports.needs(), names: names)
     return .finished(hasNames: names != NameWork())
   }

@@ -61,7 +61,8 @@ struct RoundSteps {
   func beginPull() throws -> PullStart {
     try file.directions.beginReturns()
     return PullStart(
-      applied: try file.syncState().applied, cursor: try file.knownCursor(ofFormerNames: true),
+      applied: try file.syncState().applied,
+      cursor: try file.state.knownCursor(ofFormerNames: true),
       names: try file.ownNames(), isToRefresh: try file.refreshes.hasAny())
   }
 
@@ -96,7 +97,7 @@ struct RoundSteps {
     next.packets = try open.prefix(room).map {
       PacketToSend(
         number: $0.number, packet: try file.operations.packet($0, of: file.identity().device),
-        cursor: try file.knownCursor())
+        cursor: try file.state.knownCursor())
     }
     return next
   }
@@ -128,7 +129,7 @@ struct RoundSteps {
       report.unreconciled = try file.unrecordedWrites.tables().count
       report.left = try file.queue.unconfirmedCount(through: order)
     }
-    try file.finishSync(report, clockOffset: clockOffset)
+    try file.state.finish(report, clockOffset: clockOffset)
     report.cursor = try file.syncState().cursor
     return report
   }

@@ -107,7 +107,7 @@ package struct SyncEngine: Sendable {
         if let newest, failure.isOfDelivery {
           try file.uploads.markFailed(through: newest, failure.description)
         }
-        try file.recordFailure(failure)
+        try file.state.recordFailure(failure)
       }
     } catch {
       thread.log?.deliver(entry)
@@ -123,7 +123,7 @@ package struct SyncEngine: Sendable {
   ///
   /// - Throws: ``ReplicaError/notConfigured``, ``ReplicaError/tokenMissing(_:)``.
   func access(_ file: ReplicaFile) throws -> ServerAccess {
-    guard var server = try file.access() else { throw ReplicaError.notConfigured }
+    guard var server = try file.settings.access() else { throw ReplicaError.notConfigured }
     guard let tokens else { return server }
     guard tokens.address == server.address else {
       throw ReplicaError.tokenMissing(

@@ -29,7 +29,7 @@ struct PacketChain: OutboxLedger {
     var outbox = before
     let result = try decide(&outbox)
     try packets.save(outbox.packets, before: before.packets)
-    if outbox.state != before.state { try file.save(outbox.state) }
+    if outbox.state != before.state { try file.state.save(outbox.state) }
     if outbox.isPulledAgain { try file.incoming.removeAll() }
     return result
   }
@@ -51,7 +51,7 @@ struct PacketChain: OutboxLedger {
   func receive(_ answer: PacketAnswer) throws -> [PacketReceipt] {
     try connection.transaction {
       let (confirmed, covered) = try withOutbox { (try $0.apply(answer, self), $0.coveredOrder) }
-      try file.setWritesRefused(nil)
+      try file.settings.setWritesRefused(nil)
       for (receipt, packet) in confirmed { try confirm(receipt, of: packet) }
       try file.queue.releaseBatches()
       try archive(through: covered, now: answer.serverTime)

@@ -89,7 +89,7 @@ struct UndoSteps {
     of key: RecordKey, at order: Int64, _ decision: UndoDecision
   ) throws -> UndoDecision.Place {
     let isAccepted =
-      try file.writesRefused() == nil || file.tables.tracked.uploads().contains(key.table)
+      try file.settings.writesRefused() == nil || file.tables.tracked.uploads().contains(key.table)
     guard !isAccepted, let plan = try file.tables.plan(for: key.table) else {
       return UndoDecision.Place(isAccepted: true)
     }

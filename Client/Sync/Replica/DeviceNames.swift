@@ -74,7 +74,7 @@ extension Replica {
   /// - Throws: ``ReplicaError/invalidName(_:)``.
   public func setDeviceName(_ name: String?) async throws {
     let checked = try name.map { (text) throws(ReplicaError) in try Self.deviceName(text) }
-    try await typed { try await thread.run { try $0.setDeviceName(checked) } }
+    try await typed { try await thread.run { try $0.nameSteps.set(checked) } }
     wakeWatchers()
   }
 

@@ -102,7 +102,7 @@ public final class Replica: DatabaseAccess {
     let replica = try await open(
       path, transport: transport, tokens: source.keeper(for: address), in: surroundings)
     do {
-      try await replica.thread.run { try $0.prepare(address, source) }
+      try await replica.thread.run { try $0.settings.prepare(address, source) }
     } catch {
       throw ReplicaError(error)
     }
@@ -288,8 +288,8 @@ public final class Replica: DatabaseAccess {
       let info = try await find(ServerAccess(address: address, token: token))
       let offset = engine.shared.clockOffset
       try await thread.run { file in
-        try file.configure(address, token: token)
-        try file.saveClockOffset(offset)
+        try file.settings.configure(address, token: token)
+        try file.state.saveClockOffset(offset)
       }
       return info
     }
@@ -364,7 +364,7 @@ public final class Replica: DatabaseAccess {
 
   /// Returns warnings about security; see ``ReplicaStatus/warnings``.
   public func warnings() async throws -> [String] {
-    try await typed { try await thread.run { try $0.warnings() } }
+    try await typed { try await thread.run { try $0.settings.warnings() } }
   }
 
   /// Returns the operations not confirmed by the server, oldest first.

@@ -75,7 +75,7 @@ package final class ReplicaFile {
       try capture.install(on: connection)
       spaces.first = self
       try connection.transaction { try spaces.refreshTriggersOfNewSchema() }
-      for file in spaces.all { try file.applyDeferredMissions() }
+      for file in spaces.all { try DeferredMissions(file: file).apply() }
     } catch let error as SQLiteError where error.isBusy {
       throw ReplicaError.locked(error.message, path: path)
     } catch let error as SQLiteError where error.concernsDisk {
@@ -226,7 +226,28 @@ package final class ReplicaFile {
     try PulledList(file: self, last: body, head: head).apply(progress)
   }
 
-  // MARK: Names
+  // MARK: The space
+
+  /// The device's identifier, the server and the token.
+  var settings: ServerSettings { ServerSettings(file: self) }
+
+  /// The cursor, and the end of the last round.
+  var state: ReplicaState {
+    ReplicaState(connection: connection, limits: limits, wallClock: wallClock, path: path)
+  }
+
+  var deviceNames: DeviceNameTable { DeviceNameTable(connection: connection) }
+  var nameSteps: DeviceNameSteps { DeviceNameSteps(file: self) }
+  var log: EventLog { EventLog(connection: connection) }
+
+  func identity() throws -> (device: DeviceID, server: ServerAddress?) { try settings.identity() }
+
+  func syncState() throws -> SyncState { try state.load() }
+
+  /// Adds an entry to the log.
+  func log(_ event: String, _ detail: String) throws {
+    try log.append(event, detail, now: wallClock())
+  }
 
   /// The number of the space in this file; 1 for the first one.
   var number: Int { connection.namespace.number }

@@ -20,8 +20,8 @@ struct ReplicaReports {
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
       lastRecovery: try file.log.lastRecovery(), tableFaults: try file.unrecordedWrites.faults(),
-      warnings: try file.warnings(),
-      writesRefused: try file.writesRefused()
+      warnings: try file.settings.warnings(),
+      writesRefused: try file.settings.writesRefused()
     )
   }
 

@@ -51,7 +51,7 @@ struct TableDirections {
     guard try tracked.hasReturning() else { return }
     try file.connection.transaction {
       try tracked.endReturns()
-      if try file.syncState().epoch != nil { try file.goBack(to: 0) }
+      if try file.syncState().epoch != nil { try file.state.goBack(to: 0) }
     }
   }
 }

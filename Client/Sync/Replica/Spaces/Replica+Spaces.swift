@@ -48,7 +48,7 @@ extension Replica {
       let number = try await thread.run { file in
         let number = try file.spaces.join(address)
         let source = try token ?? file.token(for: address, in: number)
-        try file.spaces.file(number).prepare(address, source)
+        try file.spaces.file(number).settings.prepare(address, source)
         try file.spaces.shareTables(with: number)
         return number
       }
@@ -172,7 +172,7 @@ extension Replica {
     if tokens == nil, let known = joined.withLock({ $0[number] }) { return known }
     let view = try await thread.thread(ofSpace: number, in: engine.surroundings)
     let (place, address, hasToken) = try await view.run { file in
-      (file.place, try file.identity().server, try file.hasToken())
+      (file.place, try file.identity().server, try file.settings.hasToken())
     }
     let inherited = hasToken ? nil : address.flatMap { engine.tokens?.keeper(for: $0) }
     let replica = Replica(
@@ -190,7 +190,8 @@ extension ReplicaFile {
   /// for the same server.
   fileprivate func token(for address: ServerAddress, in number: Int) throws -> TokenSource {
     let joined = try spaces.file(number)
-    guard try !joined.hasToken(), try identity().server?.url == address.url, try hasToken(),
+    guard try !joined.settings.hasToken(), try identity().server?.url == address.url,
+      try settings.hasToken(),
       let token = try credentials.credential(of: place)?.token
     else { return .stored }
     return .fixed(token)

@@ -42,13 +42,16 @@ extension TableSchema {
   }
 }
 
-/// The catalogue of missions on the device.
-extension ReplicaFile {
-  /// Applies records unreadable for the version of Ferry that received them.
-  func applyDeferredMissions() throws {
+/// Records of the catalogue that were unreadable for the version of Ferry that received them.
+struct DeferredMissions {
+  let file: ReplicaFile
+
+  /// Applies the records readable now.
+  func apply() throws {
+    let connection = file.connection
     guard
       try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", MissionRecord.table)
     else { return }
-    try connection.transaction { try KeptRetry(self).apply([.unknown(in: MissionRecord.table)]) }
+    try connection.transaction { try KeptRetry(file).apply([.unknown(in: MissionRecord.table)]) }
   }
 }
