@@ -22,14 +22,14 @@ struct SpaceWatch: Sendable {
   ) async throws {
     let changes = first.watches.add()
     defer { first.watches.remove(changes) }
-    let stops = StoppedSpaces()
+    let spaces = SharedSpaces(WatchedSpaces(first: first.number))
     try await withThrowingTaskGroup(of: Step.self) { group in
       func begin(_ replica: Replica) {
         group.addTask {
           let space = await replica.spaceName()
           do {
             try await watch(replica, progress: progress) { event in
-              if case .synced = event { stops.goesOn(replica.number) }
+              if case .synced = event { spaces.update { $0.succeed(replica.number) } }
               onEvent(space, event)
             } fileChanged: {
               changes.wake()
@@ -61,7 +61,8 @@ struct SpaceWatch: Sendable {
         return .spacesMayHaveChanged
       }
       defer { group.cancelAll() }
-      var (known, running, reason) = (Set([first.number]), 1, ReplicaError?.none)
+      // The servers and tokens of stopped spaces.
+      var stopped: [Int: ServerAccess] = [:]
       begin(first)
       changes.wake()
       awaitChange()
@@ -69,35 +70,28 @@ struct SpaceWatch: Sendable {
         switch step {
         case .spacesMayHaveChanged:
           for replica in try await whileBusy({ try await first.joinedReplicas() }) {
-            if let access = stops.access(replica.number), await replica.isChanged(since: access) {
-              known.remove(replica.number)
+            let access = stopped[replica.number]
+            let isChanged = if let access { await replica.isChanged(since: access) } else { false }
+            if spaces.update({ $0.admit(replica.number, isChanged: isChanged) }) {
+              stopped[replica.number] = nil
+              begin(replica)
             }
-            guard known.insert(replica.number).inserted else { continue }
-            stops.begins(replica.number)
-            running += 1
-            begin(replica)
           }
           awaitChange()
         case .rested(let number):
-          guard stops.access(number) != nil else { continue }
-          if number == first.number {
-            stops.begins(number)
-            running += 1
-            begin(first)
-          } else {
-            known.remove(number)
-            changes.wake()
+          switch spaces.update({ $0.resume(number) }) {
+          case .watchFirst: begin(first)
+          case .look: changes.wake()
+          case nil: break
           }
         case .ended(let replica, let error):
           try Task.checkCancellation()
-          if error.isStop || error.concernsFile { throw error }
-          running -= 1
-          reason = reason ?? error
-          if running == 0 { throw reason ?? error }
+          if let reason = spaces.update({ $0.end(error) }) { throw reason }
           // The file may have left it.
           guard let (space, access) = try await whileBusy({ try await replica.namedAccess() })
           else { continue }
-          let (failures, isNews) = stops.ends(replica.number, error, access)
+          stopped[replica.number] = access
+          let (failures, isNews) = spaces.update { $0.rest(replica.number, error) }
           if isNews { onEvent(space, .stopped(space: space, error)) }
           rest(replica.number, afterFailures: failures)
         }
@@ -156,37 +150,14 @@ struct SpaceWatch: Sendable {
   }
 }
 
-/// The stopped spaces of a watch.
-private final class StoppedSpaces: Sendable {
-  private struct Stop {
-    var failures = 0
-    var error: ReplicaError?
-    /// The server and token at the time of the stop; `nil` while it is watched.
-    var access: ServerAccess?
-  }
+/// The spaces of a watch, shared by the watches of each.
+private final class SharedSpaces: Sendable {
+  private let state: Mutex<WatchedSpaces>
 
-  private let stops = Mutex<[Int: Stop]>([:])
+  init(_ spaces: WatchedSpaces) { state = Mutex(spaces) }
 
-  /// Returns the server and token at the time of a space's stop; `nil` if it has not stopped.
-  func access(_ number: Int) -> ServerAccess? { stops.withLock { $0[number]?.access } }
-
-  /// Records that a space is watched again.
-  func begins(_ number: Int) { stops.withLock { $0[number]?.access = nil } }
-
-  /// Records a successful sync.
-  func goesOn(_ number: Int) { stops.withLock { $0[number] = nil } }
-
-  /// Records that a space has stopped. Returns the number of failures in a row, and whether the
-  /// reason differs from the one before.
-  func ends(
-    _ number: Int, _ error: ReplicaError, _ access: ServerAccess
-  ) -> (failures: Int, isNews: Bool) {
-    stops.withLock { stops in
-      let before = stops[number]
-      let failures = (before?.failures ?? 0) + 1
-      stops[number] = Stop(failures: failures, error: error, access: access)
-      return (failures, before?.error != error)
-    }
+  func update<T: Sendable>(_ change: (inout WatchedSpaces) -> T) -> T {
+    state.withLock { change(&$0) }
   }
 }
 
