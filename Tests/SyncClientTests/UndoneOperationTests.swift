@@ -199,7 +199,7 @@ struct UndoneOperationTests {
     try replica.run(test.own)
     let own = try #require(try replica.pending.last)
     try replica.run(test.later)
-    if isReader { try replica.file.setWritesRefused("the token's role is reader") }
+    if isReader { try replica.file.settings.setWritesRefused("the token's role is reader") }
     let before = try replica.rows("SELECT * FROM tasks ORDER BY id")
     let error = #expect(throws: SQLiteError.self) { try replica.file.undoSteps.undo(own.id) }
     #expect(try #require(error).message.contains(test.reason))
