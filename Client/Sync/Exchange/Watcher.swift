@@ -200,7 +200,8 @@ package struct Watcher: Sendable {
     return try await engine.thread.run { file in
       let state = try file.syncState()
       return try state.epoch == nil || head > state.applied || file.queue.count() > 0
-        || file.nameSteps.hasUnsent() || !file.refreshes.isEmpty() || file.tables.tracked.hasReturning()
+        || file.nameSteps.hasUnsent() || !file.refreshes.isEmpty()
+        || file.tables.tracked.hasReturning()
         || !file.unrecordedWrites.current().isEmpty
     }
   }

@@ -64,7 +64,8 @@ extension Database {
       return try spaces.files(of: table).reduce(0) { sum, file in
         guard !file.schemaChanges.isSuspended else {
           throw ReplicaError.invalidBatch(
-            "a step of a migration makes no batch unless it is recorded; add it with recorded: true")
+            "a step of a migration makes no batch unless it is recorded; add it with recorded: true"
+          )
         }
         try file.schemaChanges.refreshIfNew()
         return try sum + file.batches.record(request)
