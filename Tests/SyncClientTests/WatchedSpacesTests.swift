@@ -13,16 +13,17 @@ struct WatchedSpacesTests {
   func joined() {
     var spaces = WatchedSpaces(first: 1)
     #expect([2, 3, 2].map { spaces.admit($0, isChanged: false) } == [true, true, false])
-    #expect(!spaces.admit(2, isChanged: true), "it is watched, and reads the new token itself")
+    #expect(
+      spaces.admit(2, isChanged: true) == false, "it is watched, and reads the new token itself")
     #expect(spaces.end(Self.refused) == nil)
     #expect(spaces.rest(2, Self.refused) == (1, true))
-    #expect(!spaces.admit(2, isChanged: false))
-    #expect(spaces.admit(2, isChanged: true))
+    #expect(spaces.admit(2, isChanged: false) == false)
+    #expect(spaces.admit(2, isChanged: true) == true)
     #expect(spaces.resume(2) == nil, "the pause is over too late")
     #expect(spaces.end(Self.refused) == nil)
     #expect(spaces.rest(2, Self.refused) == (2, false))
     #expect(spaces.resume(2) == .look)
-    #expect(spaces.admit(2, isChanged: false))
+    #expect(spaces.admit(2, isChanged: false) == true)
     spaces.succeed(2)
     #expect(spaces.end(Self.refused) == nil)
     #expect(spaces.rest(2, Self.refused) == (1, true))
@@ -32,7 +33,7 @@ struct WatchedSpacesTests {
   func first() {
     var spaces = WatchedSpaces(first: 1)
     #expect(spaces.resume(1) == nil)
-    #expect(spaces.admit(2, isChanged: false))
+    #expect(spaces.admit(2, isChanged: false) == true)
     #expect(spaces.end(Self.refused) == nil)
     #expect(spaces.rest(1, Self.refused) == (1, true))
     #expect(spaces.resume(1) == .watchFirst)
@@ -43,11 +44,11 @@ struct WatchedSpacesTests {
   func ends() {
     for error in [ReplicaError.cancelled, .suspended, .closed, .database("disk", code: 10)] {
       var spaces = WatchedSpaces(first: 1)
-      #expect(spaces.admit(2, isChanged: false))
+      #expect(spaces.admit(2, isChanged: false) == true)
       #expect(spaces.end(error) == error)
     }
     var spaces = WatchedSpaces(first: 1)
-    #expect(spaces.admit(2, isChanged: false))
+    #expect(spaces.admit(2, isChanged: false) == true)
     #expect(spaces.end(Self.refused) == nil)
     #expect(spaces.end(.notConfigured) == Self.refused)
   }
