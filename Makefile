@@ -22,8 +22,8 @@ SWIFT_BUILD := $(SWIFT) build
 
 # Tests that never wait for a clock or another process, and those that keep many processes busy. The
 # parts run one after another: each would slow the others down.
-PURE := ProtocolTests|PersistenceTests|SyncClientTests|ConformanceTests|SimulatedDiskTests
-SERVER := SyncServerTests|MissionServerTests|PairTests\.Daemon
+PURE := ProtocolTests|SyncClientTests
+SERVER := SyncServerTests|PairTests\.Daemon
 MISSIONS := PairTests\.Mission
 # Simulated worlds with known mistakes: `make planted` proves that they are found.
 PLANTED := PlantedFaultTests
@@ -216,7 +216,7 @@ lint: ## Check the format of all sources, the prose of the documents, quoting, a
 	Scripts/check-waits.py Tests Sources/Proving/Laboratory
 	Scripts/check-names.py Client Server Sources Protocol
 	Scripts/check-errors.py Client Server Sources Protocol
-	Scripts/check-machines.py 28.8 Client/Sync
+	Scripts/check-machines.py 26.8 Client/Sync
 	Scripts/check-text.py Client Server Sources Protocol Examples Scripts
 	$(SWIFT) package dump-package | Scripts/check-manifest.py
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format lint --strict

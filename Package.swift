@@ -1,6 +1,7 @@
 // swift-tools-version: 6.2
 // The manifest reads as the architecture: bottom to top, and nobody imports upward.
-// Client and server meet only in FerryProtocol, and in the mirror, which is a client.
+// Client and server meet only in FerryProtocol. A mirror is a client of Ferry's, and missions' content in a
+// bucket has a client of its own.
 import PackageDescription
 
 /// Ferry's own builds set FERRY_OPTIMISED, to 0 or 1: warnings are errors then. Packages that depend on
@@ -27,11 +28,9 @@ let optimised =
 /// target again only if a module that it names has changed.
 let exported = [
   "Ferry": [
-    "FerryCaching", "FerryFiles", "FerryMissions", "FerryNetworking", "FerryPatches",
-    "FerryPersistence", "FerryProtocol", "FerrySyncClient", "FerryTransport",
+    "FerryCaching", "FerryMissions", "FerryNetworking", "FerryPatches", "FerryPersistence",
+    "FerryProtocol", "FerrySyncClient",
   ],
-  "FerryMissions": ["FerryFiles"],
-  "FerryNetworking": ["FerryTransport"],
   "FerryTestSupport": ["FerryLaboratory"],
 ]
 
@@ -99,7 +98,7 @@ let reportPage = page(
 
 /// The page for administrators in ferryd.
 let consolePage = page(
-  "Page",
+  "Console/Page",
   scripts: "start api parts format chart server spaces devices records conflicts schema missions "
     + "bundles declaration folder upload sha256 tokens",
   "index.html", "style.css")
@@ -140,56 +139,44 @@ let package = Package(
     // Protocol: all that client and server share.
     library("FerryProtocol", "Protocol/FerryProtocol").needs("FerryPlatform"),
 
-    // Sources: wrappers without a rule of Ferry's in them.
+    // Sources: the system, SQLite with the protocol's values, and wrappers without a rule of Ferry's.
     library("FerryPlatform", "Sources/Platform"),
-    library("FerryExecutors", "Sources/Executors"),
-    library("FerrySQLite", "Sources/SQLite").needs("CFerrySQLite", "FerryPlatform"),
-    library("FerryTracing", "Sources/Tracing").needs("FerryProtocol", "FerryPlatform"),
-    library("FerryStoredValues", "Sources/StoredValues").needs("FerryProtocol", "FerrySQLite"),
+    library("FerrySQLite", "Sources/SQLite").needs(
+      "FerryProtocol", "FerryPlatform", "CFerrySQLite"),
     library("FerryCompression", "Sources/Compression").needs(
-      optional("CFerryZstd"), "CFerryZlib", "FerryPlatform"),
+      "FerryPlatform", optional("CFerryZstd"), "CFerryZlib"),
     library("FerryCryptography", "Sources/Cryptography").needs(
       .target(name: "CFerryOpenSSL", condition: .when(platforms: elsewhere))),
     library("FerryCommandLine", "Sources/CommandLine").needs("FerryPlatform"),
-    library("FerryLineEditor", "Sources/LineEditor").needs(
-      "CFerryLineEditor", "FerryExecutors", "FerryPlatform"),
 
     // Client.
-    library("FerryTransport", "Client/Transport").needs("FerryPlatform"),
-    library("FerryCurlTransport", "Client/CurlTransport").needs(
-      "CFerryCurl", "FerryCryptography", "FerryTransport", "FerryPlatform"),
     library("FerryNetworking", "Client/Networking").needs(
-      "FerryTransport", optional("FerryCurlTransport"), "FerryExecutors", "FerryPlatform"),
+      "FerryCryptography", "FerryPlatform", optional("CFerryCurl")),
     library("FerryCaching", "Client/Caching").needs(
-      "FerryNetworking", "FerrySQLite", "FerryCryptography", "FerryExecutors", "FerryPlatform"),
+      "FerryNetworking", "FerryCryptography", "FerrySQLite", "FerryPlatform"),
     library("FerryPersistence", "Client/Persistence").needs(
-      "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors", "FerryPlatform"),
+      "FerrySQLite", "FerryProtocol", "FerryPlatform"),
     library("FerrySyncClient", "Client/Sync").needs(
-      "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryNetworking",
-      "FerryCompression", "FerryExecutors", "FerryTracing", "FerryPlatform"),
-    library("FerryFiles", "Client/Files").needs(
-      "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryExecutors", "FerryPlatform"),
+      "FerryPersistence", "FerryNetworking", "FerryCompression", "FerrySQLite", "FerryProtocol",
+      "FerryPlatform"),
     library("FerryMissions", "Client/Missions").needs(
-      "FerryFiles", "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryNetworking",
-      "FerryExecutors", "FerryPlatform"),
+      "FerryNetworking", "FerryCryptography", "FerrySQLite", "FerryProtocol", "FerryPlatform"),
     library("FerryPatches", "Client/Patches").needs(
-      "FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"),
+      "FerryCryptography", "FerryProtocol", "FerryPlatform"),
     library("Ferry", "Client/Ferry").needs(
-      "FerryPersistence", "FerrySyncClient", "FerryMissions", "FerryCaching", "FerryFiles",
-      "FerryNetworking", "FerryPatches", "FerryProtocol", "FerryPlatform"),
+      "FerryPatches", "FerryMissions", "FerrySyncClient", "FerryPersistence", "FerryCaching",
+      "FerryNetworking", "FerryProtocol", "FerryPlatform"),
     // Pages of a web app over the client: its bundle, its bridge, and the services that it may call.
     library(
       "FerryShell", "Client/Shell",
       resources: [.embedInCode("Bridge/ferry.js"), .embedInCode("Bridge/ferry.d.ts")]
     ).needs(
-      "FerrySyncClient", "FerryMissions", "FerryPersistence", "FerryNetworking", "FerryTransport",
-      "FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"),
+      "FerryMissions", "FerrySyncClient", "FerryPersistence", "FerryNetworking",
+      "FerryCryptography", "FerryProtocol", "FerryPlatform"),
     library("FerrySQLiteExtension", "Client/SQLiteExtension").needs(
       "FerrySyncClient", "FerrySQLite", "FerryPlatform"),
-    library("FerryTableImport", "Client/Import").needs("FerryProtocol", "FerryPlatform"),
     command("FerryCommand", "Client/FerryCommand").needs(
-      "Ferry", "FerryShell", "FerryTableImport", "FerryCommandLine", "FerryLineEditor",
-      "FerryProtocol", "FerryTransport", "FerryPlatform"),
+      "Ferry", "FerryShell", "FerryCommandLine", "FerryPlatform", "CFerryLineEditor"),
 
     // Apps, as a user of the library writes them.
     command("FerryTasks", "Examples/Tasks").needs("Ferry"),
@@ -197,119 +184,91 @@ let package = Package(
 
     // Server.
     library("FerryHTTPServer", "Server/HTTP").needs(
-      "CFerryMicroHTTPD", "FerryCompression", "FerryExecutors", "FerryPlatform"),
+      "FerryCompression", "FerryPlatform", "CFerryMicroHTTPD"),
     library("FerryPostgres", "Server/Postgres").needs(
-      "CFerryPostgres", "FerryProtocol", "FerryExecutors", "FerryPlatform"),
+      "FerryProtocol", "FerryPlatform", "CFerryPostgres"),
+    // Missions' content in a folder, or in an S3-compatible store, whose client it is.
     library("FerryMissionServer", "Server/Missions").needs(
-      "FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"),
-    // Missions' content in an S3-compatible store, whose client it is.
-    library("FerryObjectStore", "Server/ObjectStore").needs(
-      "FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryTransport", "FerryPlatform"),
-    library("FerryConsole", "Server/Console", resources: consolePage),
-    library("FerrySyncServer", "Server/Sync").needs(
-      "FerryConsole", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres",
-      "FerryHTTPServer", "FerryCryptography", "FerryExecutors", "FerryMissionServer",
-      "FerryTracing", "FerryPlatform"),
+      "FerryNetworking", "FerryCryptography", "FerryProtocol", "FerryPlatform"),
+    library("FerrySyncServer", "Server/Sync", resources: consolePage).needs(
+      "FerryMissionServer", "FerryPostgres", "FerryHTTPServer", "FerryCryptography", "FerrySQLite",
+      "FerryProtocol", "FerryPlatform"),
     // A device of a space whose tables are in PostgreSQL.
     library("FerryMirror", "Server/Mirror").needs(
-      "FerrySyncClient", "FerryPersistence", "FerrySQLite", "FerryPostgres", "FerryProtocol",
-      "FerryCryptography", "FerryExecutors", "FerryPlatform"),
+      "FerryPostgres", "FerrySyncClient", "FerryPersistence", "FerryCryptography", "FerrySQLite",
+      "FerryProtocol", "FerryPlatform"),
     command("FerryDaemon", "Server/FerryDaemon").needs(
-      "FerryMirror", "FerryPostgres", "FerrySQLite", "FerrySyncClient", "FerrySyncServer",
-      "FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryNetworking",
-      "FerryExecutors", "FerryCommandLine", "FerryHTTPServer", "FerryTracing", "FerryObjectStore",
-      "FerryPlatform"),
+      "FerryMirror", "FerrySyncServer", "FerryMissionServer", "FerryPostgres", "FerryHTTPServer",
+      "FerrySyncClient", "FerryNetworking", "FerryCommandLine", "FerryCryptography", "FerrySQLite",
+      "FerryProtocol", "FerryPlatform"),
 
-    // Measuring and testing: real processes and a private PostgreSQL.
+    // Measuring and testing: real processes, a private PostgreSQL, and a disk in memory.
     library("FerryLaboratory", "Sources/Proving/Laboratory").needs(
-      "FerryPostgres", "FerryProtocol"),
+      "FerryPostgres", "FerryProtocol", "CFerrySQLite"),
     command("FerryBench", "Sources/Proving/FerryBench").needs(
-      "Ferry", "FerryPersistence", "FerrySyncClient", "FerryProtocol", "FerryNetworking",
-      "FerryPostgres", "CFerrySQLite", "FerrySQLite", "FerryCommandLine", "FerryHTTPServer",
-      "FerryLaboratory", "FerryExecutors"),
+      "Ferry", "FerryLaboratory", "FerryPostgres", "FerryHTTPServer", "FerryCommandLine",
+      "FerrySQLite", "FerryPlatform", "CFerrySQLite"),
 
-    // Sources/Proving: the workload and the oracles, and the two instruments that use them.
+    // The workload and the oracles, and the two instruments that use them.
     library("FerryConformance", "Sources/Proving/Conformance").needs(
-      "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres", "FerryPlatform"),
-    library("FerrySimulatedDisk", "Sources/Proving/SimulatedDisk").needs("CFerrySQLite"),
+      "FerryPostgres", "FerrySQLite", "FerryProtocol", "FerryPlatform"),
     library("FerrySimulation", "Sources/Proving/Simulation", resources: reportPage).needs(
-      "FerryConformance", "FerrySimulatedDisk", "FerryPersistence", "FerrySyncClient",
-      "FerrySyncServer", "FerryHTTPServer", "FerryNetworking", "FerryProtocol", "FerryExecutors",
-      "FerrySQLite", "FerryStoredValues", "FerryPostgres", "FerryMissions", "FerryMissionServer",
-      "FerryCryptography", "Ferry", "FerryShell", "FerryMirror"),
+      "Ferry", "FerryShell", "FerryConformance", "FerryLaboratory", "FerryMirror",
+      "FerrySyncServer", "FerryMissionServer", "FerryPostgres", "FerryHTTPServer",
+      "FerryCryptography", "FerrySQLite", "FerryPlatform"),
     command("FerrySim", "Sources/Proving/FerrySim").needs(
-      "FerrySimulation", "FerryCommandLine", "FerryLaboratory", "FerryConformance", "FerryProtocol",
-      "FerrySyncServer", "FerryHTTPServer", "FerryTracing", "FerryNetworking", "FerryTableImport",
-      "FerryCompression", "FerryCryptography"),
+      "FerrySimulation", "FerryConformance", "FerryLaboratory", "FerrySyncServer",
+      "FerryHTTPServer", "FerryPersistence", "FerryNetworking", "FerryCommandLine",
+      "FerryCryptography", "FerryCompression", "FerryProtocol"),
     command("FerryChaos", "Sources/Proving/FerryChaos").needs(
-      "FerryConformance", "FerryProtocol", "FerryLaboratory", "FerryPostgres", "FerrySQLite",
-      "FerryCommandLine"),
+      "FerryConformance", "FerryLaboratory", "FerryPostgres", "FerryCommandLine", "FerrySQLite",
+      "FerryProtocol"),
 
-    // Tests: one folder a target.
+    // Tests: one folder a target, with a folder for each module in it.
     .target(
       name: "FerryTestSupport",
       dependencies: ["FerryLaboratory", "FerryPostgres", "FerryProtocol"],
       path: "Tests/TestSupport",
       swiftSettings: strict),
-    tests("ProtocolTests").needs("FerryProtocol", "FerrySQLite", "FerryStoredValues"),
-    tests("TracingTests").needs("FerryTracing"),
-    tests("SQLiteTests").needs("FerrySQLite", "CFerrySQLite"),
-    tests("CompressionTests").needs("FerryCompression"),
-    tests("CryptographyTests").needs("FerryCryptography"),
-    tests("CommandLineTests").needs("FerryCommandLine", "FerryLineEditor", "FerryPlatform"),
+    tests("ProtocolTests").needs("FerrySQLite", "FerryProtocol"),
+    tests("SourcesTests").needs(
+      "FerryCommandLine", "FerryCryptography", "FerryCompression", "FerrySQLite", "FerryPlatform",
+      "CFerrySQLite"),
     tests("NetworkingTests").needs(
-      "FerryNetworking", "FerryTransport", "FerryCurlTransport", "FerryCryptography"),
-    tests("CachingTests").needs(
-      "FerryCaching", "FerryNetworking", "FerrySQLite", "FerryHTTPServer"),
-    tests("HTTPServerTests").needs("FerryHTTPServer", "FerryCompression", "FerryExecutors"),
-    tests("PostgresTests").needs("FerryPostgres", "FerryExecutors"),
-    tests("MirrorTests").needs(
-      "FerryMirror", "FerryPersistence", "FerryPostgres", "FerryProtocol", "FerrySQLite"),
-    tests("TableImportTests").needs("FerryTableImport", "FerryProtocol"),
+      "FerryHTTPServer", "FerryCaching", "FerryNetworking", "FerryCryptography", "FerryCompression",
+      "FerrySQLite", "FerryPlatform"),
     tests("SyncClientTests").needs(
-      "FerrySyncClient", "FerryPersistence", "FerryNetworking", "FerrySQLite", "FerryProtocol",
-      "FerryCompression", "FerryExecutors", "CFerrySQLite", "FerrySimulatedDisk"),
-    tests("PersistenceTests").needs(
-      "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors"),
-    tests("FileStoreTests").needs(
-      "FerryFiles", "FerryProtocol", "FerryCryptography", "FerrySQLite"),
-    tests("ShellTests").needs(
-      "FerryShell", "FerrySyncClient", "FerryPersistence", "FerryProtocol", "FerryMissions"),
-    tests("MissionServerTests").needs("FerryMissionServer", "FerryProtocol", "FerryCryptography"),
-    tests("ObjectStoreTests").needs(
-      "FerryObjectStore", "FerryMissionServer", "FerryNetworking", "FerryHTTPServer",
-      "FerryProtocol", "FerryCryptography"),
+      "FerrySyncClient", "FerryPersistence", "FerryNetworking", "FerryCompression", "FerrySQLite",
+      "FerryProtocol", "FerryPlatform", "CFerrySQLite"),
     tests("MissionTests").needs(
-      "FerryMissions", "FerryFiles", "FerryNetworking", "FerryCryptography", "FerrySQLite",
-      "FerryProtocol", "FerryExecutors", "FerrySimulatedDisk"),
-    tests("PatchTests").needs(
-      "FerryPatches", "FerryProtocol", "FerryCryptography", "FerryPlatform"),
+      "FerryPatches", "FerryMissions", "FerryNetworking", "FerryCryptography", "FerrySQLite",
+      "FerryProtocol", "FerryPlatform"),
+    tests("ShellTests").needs(
+      "FerryShell", "FerryMissions", "FerrySyncClient", "FerryPersistence", "FerryProtocol"),
     tests("SyncServerTests", resources: [.copy("Resources")]).needs(
-      "FerrySyncServer", "FerryMissionServer", "FerryPostgres", "FerryCryptography",
-      "FerryHTTPServer", "FerryProtocol", "FerrySQLite", "FerryExecutors", "FerrySimulatedDisk"),
-    tests("ConformanceTests").needs(
-      "FerryConformance", "FerryProtocol", "FerrySQLite", "FerryPostgres", "FerrySyncClient",
-      "FerrySyncServer"),
-    tests("SimulatedDiskTests").needs("FerrySimulatedDisk", "FerrySQLite"),
+      "FerrySyncServer", "FerryMissionServer", "FerryPostgres", "FerryHTTPServer",
+      "FerryNetworking", "FerryCryptography", "FerrySQLite", "FerryProtocol", "FerryPlatform"),
+    tests("MirrorTests").needs(
+      "FerryMirror", "FerryPostgres", "FerryPersistence", "FerrySQLite", "FerryProtocol"),
     tests("SimulationTests").needs(
-      "FerrySimulation", "FerryConformance", "FerryProtocol", "FerryHTTPServer", "FerryNetworking",
-      "FerrySim", "FerrySimulatedDisk", "FerryMissions", "FerryCryptography", "FerryExecutors",
-      "FerryFiles", "FerryPostgres"),
+      "FerrySimulation", "FerryConformance", "FerrySyncServer", "FerryPostgres", "FerryHTTPServer",
+      "FerryMissions", "FerrySyncClient", "FerryNetworking", "FerryCryptography", "FerrySQLite",
+      "FerryProtocol", "FerryPlatform", "FerrySim"),
     tests("PairTests", resources: [.copy("Resources")]).needs(
-      "Ferry", "FerryShell", "FerrySyncClient", "FerryNetworking", "FerryCompression",
-      "FerryExecutors", "FerryCryptography", "FerryHTTPServer", "FerrySQLite", "FerryProtocol",
-      "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks", "FerryPostgres",
-      "FerryCourses", "FerryMissionServer", "FerryPatches"),
+      "Ferry", "FerryShell", "FerryMissionServer", "FerryPostgres", "FerryHTTPServer",
+      "FerryCryptography", "FerryCompression", "FerrySQLite", "FerryPlatform", "FerryCommand",
+      "FerryTasks", "FerryCourses", "FerryDaemon", "FerryBench", "FerryChaos"),
   ]
 )
 
 // `make quick AREA=sync` compiles the tests of one area and what they need, and nothing else.
 let areas = [
   "protocol": ["ProtocolTests"],
-  "sync": ["PersistenceTests", "SyncClientTests"],
-  "server": ["PostgresTests", "SyncServerTests"],
-  "missions": ["FileStoreTests", "MissionTests", "MissionServerTests"],
-  "network": ["NetworkingTests", "CachingTests", "HTTPServerTests"],
+  "sources": ["SourcesTests"],
+  "sync": ["SyncClientTests"],
+  "server": ["SyncServerTests"],
+  "missions": ["MissionTests"],
+  "network": ["NetworkingTests"],
   "mirror": ["MirrorTests"],
   "shell": ["ShellTests"],
 ]

@@ -1,7 +1,6 @@
 // The umbrella for applications: the replica, its values, requests and caches, files, missions, and
 // behaviours with patches.
 @_exported import FerryCaching
-@_exported import FerryFiles
 @_exported import FerryMissions
 @_exported import FerryNetworking
 @_exported import FerryPatches

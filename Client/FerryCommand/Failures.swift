@@ -1,7 +1,7 @@
 import Ferry
 import FerryCommandLine
+import FerryPersistence
 import FerrySyncClient
-import FerryTableImport
 
 extension ReplicaError: CommandFailureConvertible {
   package var commandFailure: CommandFailure { CommandFailure(explanation) }

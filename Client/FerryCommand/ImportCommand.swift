@@ -1,7 +1,7 @@
 import Ferry
 import FerryCommandLine
+import FerryPersistence
 import FerryProtocol
-import FerryTableImport
 
 extension FerryCommand {
   static let importing = CommandSpec(

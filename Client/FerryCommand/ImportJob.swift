@@ -1,6 +1,6 @@
 import Ferry
+import FerryPersistence
 import FerryProtocol
-import FerryTableImport
 import Foundation
 
 /// An import: first a survey, then the writes.

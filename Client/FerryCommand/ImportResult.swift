@@ -1,6 +1,6 @@
 import Ferry
 import FerryCommandLine
-import FerryTableImport
+import FerryPersistence
 
 /// The numbers of an import, for the report; pure.
 struct ImportResult: Equatable {

@@ -1,8 +1,4 @@
-@_exported public import FerryTransport
-
 #if SystemLibraries && !canImport(Darwin)
-  @_exported public import FerryCurlTransport
-
   /// The default transport of this build: that over libcurl, or without the package's trait
   /// `SystemLibraries` that over URLSession.
   public typealias SystemTransport = CurlTransport

@@ -1,5 +1,4 @@
 import FerryCryptography
-import FerryExecutors
 import FerryPlatform
 import FerryProtocol
 

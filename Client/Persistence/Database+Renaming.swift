@@ -1,5 +1,5 @@
 import FerryProtocol
-import FerryStoredValues
+import FerrySQLite
 
 extension Database {
   /// Renames a column. In a replica, the space keeps the column's first name, so devices with the

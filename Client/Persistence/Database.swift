@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Plain SQL within one transaction. Valid only inside the closure it is passed to.
 ///

@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 import FerrySQLite
 import Synchronization
 

@@ -1,7 +1,6 @@
 import FerryCommandLine
 import FerryNetworking
 import FerrySyncServer
-import FerryTracing
 import Foundation
 
 /// The options of `serve` for the export of spans.

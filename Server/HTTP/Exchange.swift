@@ -1,5 +1,4 @@
 import CFerryMicroHTTPD
-import FerryExecutors
 import FerryPlatform
 import Glibc
 import Synchronization

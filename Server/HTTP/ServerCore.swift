@@ -1,5 +1,5 @@
 import CFerryMicroHTTPD
-import FerryExecutors
+import FerryPlatform
 import Synchronization
 
 /// The state shared by the server object, libmicrohttpd's threads and the handlers' tasks.

@@ -1,5 +1,5 @@
-import FerryExecutors
 import FerryPersistence
+import FerryPlatform
 import FerryPostgres
 import FerryProtocol
 import FerrySQLite

@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 import Synchronization
 
 /// A blob directory with its own threads: its calls block, and would delay the pool of requests.

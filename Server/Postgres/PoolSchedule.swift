@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 
 /// The kind of work on a connection: each kind has a share of the pool.
 package enum PoolLane: Int, Sendable, CaseIterable {

@@ -1,5 +1,5 @@
 import Dispatch
-import FerryExecutors
+import FerryPlatform
 
 /// A pool of a fixed number of connections, each with its own thread.
 ///

@@ -1,6 +1,5 @@
-import FerryExecutors
+import FerryPlatform
 import FerryProtocol
-import FerrySimulatedDisk
 import FerryTestSupport
 import Synchronization
 import Testing

@@ -1,4 +1,4 @@
-import FerryFiles
+import FerryMissions
 import Foundation
 import Synchronization
 

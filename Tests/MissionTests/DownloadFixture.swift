@@ -1,6 +1,6 @@
 import FerryCryptography
-import FerryExecutors
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 import FerryTestSupport
 import Foundation

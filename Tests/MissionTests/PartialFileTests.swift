@@ -1,6 +1,5 @@
 import FerryCryptography
-import FerryExecutors
-import FerryFiles
+import FerryPlatform
 import FerryProtocol
 import FerryTestSupport
 import Foundation

@@ -1,8 +1,7 @@
-import FerryCurlTransport
 import FerryTestSupport
 import Testing
 
-@testable import FerryTransport
+@testable import FerryNetworking
 
 @Suite("Addresses that others choose", .hangLimit)
 struct DestinationTests {

@@ -1,5 +1,5 @@
+import FerryNetworking
 import FerryTestSupport
-import FerryTransport
 import Testing
 
 @Suite("The transfer rate of a body", .hangLimit)

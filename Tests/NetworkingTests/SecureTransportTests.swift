@@ -1,9 +1,8 @@
-import FerryNetworking
 import FerryTestSupport
 import Foundation
 import Testing
 
-@testable import FerryCurlTransport
+@testable import FerryNetworking
 
 @Suite(
   "TLS is verified", .hangLimit,

@@ -1,9 +1,8 @@
-import FerryNetworking
 import FerryTestSupport
 import Foundation
 import Testing
 
-@testable import FerryCurlTransport
+@testable import FerryNetworking
 
 /// The limits are hours: these tests end in time only if a cancellation ends the transfer.
 @Suite("Cancelling a transfer", .hangLimit)

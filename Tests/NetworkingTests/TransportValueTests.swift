@@ -1,8 +1,7 @@
-import FerryNetworking
 import FerryTestSupport
 import Testing
 
-@testable import FerryCurlTransport
+@testable import FerryNetworking
 
 @Suite("The transport's values", .hangLimit)
 struct TransportValueTests {

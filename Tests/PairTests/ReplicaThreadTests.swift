@@ -1,6 +1,6 @@
 import Ferry
-import FerryExecutors
 import FerryNetworking
+import FerryPlatform
 import FerrySyncClient
 import FerryTestSupport
 import Synchronization

@@ -1,7 +1,6 @@
 import FerryConformance
-import FerryExecutors
-import FerryFiles
-import FerrySimulatedDisk
+import FerryMissions
+import FerryPlatform
 import FerrySimulation
 import FerryTestSupport
 import Foundation

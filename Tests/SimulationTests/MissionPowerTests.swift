@@ -1,9 +1,8 @@
 import FerryConformance
 import FerryCryptography
-import FerryExecutors
 import FerryMissions
+import FerryPlatform
 import FerryProtocol
-import FerrySimulatedDisk
 import FerrySimulation
 import FerryTestSupport
 import Foundation

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerrySimulatedDisk
 import FerryTestSupport
 import Testing
 

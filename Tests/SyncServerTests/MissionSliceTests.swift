@@ -1,5 +1,5 @@
 import Dispatch
-import FerryExecutors
+import FerryPlatform
 import FerryProtocol
 import FerryTestSupport
 import Synchronization

@@ -1,5 +1,5 @@
-import FerryExecutors
 import FerryHTTPServer
+import FerryPlatform
 import FerryProtocol
 import FerryTestSupport
 import Testing

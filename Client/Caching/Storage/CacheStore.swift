@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 import FerrySQLite
 
 /// Kept answers in two levels, on a separate thread, since disks block.

@@ -1,7 +1,7 @@
 import Ferry
 import FerryCommandLine
+import FerryNetworking
 import FerryPlatform
-import FerryTransport
 import Foundation
 
 extension FerryCommand {

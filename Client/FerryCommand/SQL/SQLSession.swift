@@ -1,6 +1,5 @@
 import Ferry
 import FerryCommandLine
-import FerryLineEditor
 import FerryPlatform
 
 /// `ferry sql` on a terminal: reads lines, runs statements and prints their results.

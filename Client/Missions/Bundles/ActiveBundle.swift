@@ -1,4 +1,3 @@
-import FerryFiles
 import FerryProtocol
 
 /// A version of a bundle in use, with all files.

@@ -1,4 +1,3 @@
-import FerryFiles
 import FerryProtocol
 
 /// The bundles of a space on this device: web apps in a shell (SPEC.md §31).

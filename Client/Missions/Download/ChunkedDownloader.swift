@@ -1,5 +1,5 @@
-import FerryExecutors
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 
 /// The built-in downloader. It fetches parallel ranges and checks each chunk as it arrives. After a

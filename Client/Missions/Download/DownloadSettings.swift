@@ -1,5 +1,3 @@
-import FerryExecutors
-import FerryFiles
 import FerryNetworking
 import FerryPlatform
 import Foundation

@@ -1,5 +1,3 @@
-import FerryFiles
-
 /// The layout of a partial file: the content, and from the next page on a header and a number for
 /// each chunk.
 ///

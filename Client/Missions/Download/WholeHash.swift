@@ -1,6 +1,5 @@
 import FerryCryptography
-import FerryExecutors
-import FerryFiles
+import FerryPlatform
 import Foundation
 
 /// The hash of a whole file, computed while chunks arrive. It follows the fetched part from the

@@ -1,5 +1,4 @@
 import FerryCryptography
-import FerryFiles
 import FerryProtocol
 
 /// Encrypts content at rest, from the first fetched byte (AES-256-GCM, SPEC.md §21).

@@ -1,5 +1,3 @@
-import FerryFiles
-
 extension MissionError {
   /// Creates an error from the operating system's error number.
   init(errno code: Int32, _ what: String) {

@@ -1,4 +1,3 @@
-import FerryFiles
 import FerryProtocol
 
 /// The files of missions on this device (SPEC.md §21). Each content has a file with its hash as the

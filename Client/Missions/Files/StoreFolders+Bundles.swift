@@ -1,4 +1,3 @@
-import FerryFiles
 import FerryPlatform
 import FerryProtocol
 import Foundation

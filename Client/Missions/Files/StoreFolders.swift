@@ -1,5 +1,4 @@
 import FerryCryptography
-import FerryFiles
 import FerryProtocol
 import Foundation
 

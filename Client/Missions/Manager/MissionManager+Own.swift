@@ -1,4 +1,3 @@
-import FerryFiles
 import FerryProtocol
 
 /// Missions composed by the app: their manifests are made on this device, after their content is

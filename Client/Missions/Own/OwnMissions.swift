@@ -1,5 +1,4 @@
-import FerryExecutors
-import FerryFiles
+import FerryPlatform
 import FerryProtocol
 import Foundation
 

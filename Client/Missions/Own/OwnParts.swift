@@ -1,4 +1,3 @@
-import FerryFiles
 import FerryNetworking
 
 /// The parts of composed missions.

@@ -1,4 +1,3 @@
-import FerryFiles
 import FerryProtocol
 import Foundation
 

@@ -1,6 +1,5 @@
-import FerryExecutors
-import FerryFiles
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 import Foundation

@@ -1,5 +1,3 @@
-import FerryExecutors
-import FerryFiles
 import FerryPlatform
 import FerryProtocol
 import FerrySQLite

@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 
 extension NetworkClient {
   /// Fetches a body into a file; it exists at `path` only when it is complete. It is written under

@@ -1,4 +1,3 @@
-import FerryTransport
 import Synchronization
 
 /// Makes a client's requests wait for their turns.

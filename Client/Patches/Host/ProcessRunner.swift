@@ -1,4 +1,3 @@
-import FerryExecutors
 import FerryPlatform
 import Foundation
 

@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 import FerrySQLite
 
 /// A plain SQLite file without sync. It has one writing connection on a dedicated thread, and up to

@@ -1,7 +1,6 @@
 import FerryPlatform
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The columns of a table, as far as they decide whether a changed row fulfils a condition.
 package struct TableShape: Sendable, Equatable {

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The current row of a result, for `init(row:)` of a ``Record``. Valid only inside it: the same
 /// object shows the next row afterwards.

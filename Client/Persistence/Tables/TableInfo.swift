@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// A column of a table.
 public struct ColumnInfo: Sendable, Equatable {

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The INSERT for a table and a list of columns.
 struct Insertion {

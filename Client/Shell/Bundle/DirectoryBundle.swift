@@ -1,5 +1,5 @@
 import FerryCryptography
-import FerryExecutors
+import FerryPlatform
 import Foundation
 
 /// A folder as a bundle, for developers: each page load shows the folder's content at that time.

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The statements to apply remote changes to one table, prepared once for each set of columns.
 final class ApplyPlan {

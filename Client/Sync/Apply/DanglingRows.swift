@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// A row with a foreign key that refers to no record.
 struct DanglingRow {

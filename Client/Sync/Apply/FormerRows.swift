@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Rows deleted by other devices after writes of this device: `ferry_former_rows`. An answer that
 /// restores such a record needs all values of the row.

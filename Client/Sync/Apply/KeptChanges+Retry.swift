@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The choice and the time of retries of deferred changes (SPEC.md §23). The rule is ``Deferral``;
 /// here are its queries. Each query costs as much as the changes it finds.

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// A pulled change that waits: a row of `ferry_kept`.
 struct KeptChange {

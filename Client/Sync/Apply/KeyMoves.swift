@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// A value before and after a change, for rows of a child to follow.
 struct KeyMove {

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Rows without their parents (SPEC.md §28): they lose the reference, or go with the parent.
 struct Orphans {

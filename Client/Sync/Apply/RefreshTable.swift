@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Records with unknown server state, such as those of rejected operations: `ferry_refresh`. The
 /// next pull fetches them whole and applies them with the list.

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// A pull from the start to replace the rows here, and the rule for records it does not name.
 /// Pending operations and their records stay in any case.

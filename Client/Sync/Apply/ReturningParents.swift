@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Deleted records that return because rows refer to them (SPEC.md §28).
 struct ReturningParents {

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Rows temporarily out of their tables within one transaction, so unique values can move between
 /// them.

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Copies of empty tables, filled beside them: tables `ferry_first_1` and so on. An exchange moves
 /// the rows of each copy to the original table.

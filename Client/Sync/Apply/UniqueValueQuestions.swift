@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Records waiting because another row here has their unique values: questions for the user
 /// (SPEC.md §23).

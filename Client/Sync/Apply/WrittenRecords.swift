@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Records written by a pass, and the references between them: `temp.ferry_written`. They show the
 /// records without a parent if some are left out.

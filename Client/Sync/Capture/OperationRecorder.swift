@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Writes captured rows to `ferry_operations`, during the user's statement and within the
 /// statement's savepoint. If the statement fails, no row stays.

@@ -1,7 +1,6 @@
 import FerryPersistence
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Compares a replica with its space. Reads all rows, compares hash trees from their roots down,
 /// and fetches each record that may differ (SPEC.md §16). Three uses decide about the records: a

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The result of one sync for tables with unrecorded writes.
 struct ReconciledRows: Equatable, Sendable {

@@ -1,7 +1,6 @@
 import FerryPlatform
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Reads the server's expected state of one tracked table: omits rows with pending operations, and
 /// includes deferred changes. It reads the rows themselves, on a connection and in a transaction of

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// A table that may have unrecorded rows or values.
 struct UnrecordedTable: Equatable, Sendable {

@@ -2,7 +2,6 @@ import FerryCompression
 import FerryNetworking
 import FerryPlatform
 import FerryProtocol
-import FerryTracing
 import Synchronization
 
 /// The server's endpoints as a client calls them (Protocol/openapi.yaml).

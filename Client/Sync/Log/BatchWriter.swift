@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Batch operations on the device: one pending operation with an effect visible at once.
 ///

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The user's answers to conflicts (SPEC.md §6, §15): the driver of ``ConflictDecision``.
 struct ConflictAnswers {

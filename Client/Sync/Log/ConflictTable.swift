@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The conflicts of a replica's file: `ferry_conflicts` (SPEC.md §6, §15).
 ///

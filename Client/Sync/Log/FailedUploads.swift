@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Failed operations of upload-only tables: marked ones are in the queue still (`ferry_failed`),
 /// others have left it (`ferry_unsent`) (SPEC.md §17).

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The recorded operations of a space, and the packets made of them (SPEC.md §4).
 struct OperationLog {

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The operations in the queue of a replica's file: `ferry_pending`, a view of `ferry_operations`
 /// (SPEC.md §4).

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The user's answers to entries of the quarantine (SPEC.md §12).
 struct QuarantineAnswers {

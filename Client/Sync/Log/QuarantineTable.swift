@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Rejected operations, with all that depended on them: `ferry_quarantine`, a view of
 /// `ferry_operations` and `ferry_failures` (SPEC.md §12).

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Operations the server can never apply: the driver of ``RefusalSpread``.
 ///

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Operations of upload-only tables after a failed upload (SPEC.md §17).
 ///

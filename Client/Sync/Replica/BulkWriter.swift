@@ -1,5 +1,5 @@
-import FerryExecutors
 import FerryPersistence
+import FerryPlatform
 
 /// Runs transactions one after another. Valid only inside the closure it is passed to.
 ///

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The names of devices in a replica's file: `ferry_own_name` and `ferry_device_names` (SPEC.md §30).
 struct DeviceNameTable {

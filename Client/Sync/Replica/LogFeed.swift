@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 import Synchronization
 
 /// Delivers the entries of a replica's log to the program's closure, one at a time, in the order of

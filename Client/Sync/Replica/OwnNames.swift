@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The present and former device identifiers of this replica. A fork, a rolled-back server and a
 /// rejection each require a new one, but writes under a former one remain the replica's own.

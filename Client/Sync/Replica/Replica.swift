@@ -1,6 +1,6 @@
-import FerryExecutors
 import FerryNetworking
 import FerryPersistence
+import FerryPlatform
 import FerryProtocol
 import Synchronization
 

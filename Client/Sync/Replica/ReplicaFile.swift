@@ -1,7 +1,6 @@
 import FerryPersistence
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The replica's file with a single writing connection: the user's tables, and Ferry's own.
 ///

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The state of a space's sync in the file: the cursor, and the end of the last round. In `ferry_replica`.
 struct ReplicaState {

@@ -1,5 +1,5 @@
-import FerryExecutors
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 import Foundation
 

@@ -1,5 +1,5 @@
-import FerryExecutors
 import FerryPersistence
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 import Synchronization

@@ -1,7 +1,6 @@
 import FerryNetworking
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The device's identifier, the server and the token of a space: in `ferry_replica` and in the credential store.
 struct ServerSettings {

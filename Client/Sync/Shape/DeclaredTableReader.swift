@@ -2,7 +2,6 @@ import FerryPersistence
 import FerryPlatform
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// Reads a table's definition for other devices, and names the parts they cannot create.
 struct DeclaredTableReader {

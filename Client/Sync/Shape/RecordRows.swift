@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The rows of records in this file, with the values known to the space.
 struct RecordRows {

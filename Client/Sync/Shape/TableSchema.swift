@@ -1,7 +1,6 @@
 import FerryPlatform
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The schema of a user's table, as far as Ferry needs it.
 package struct TableSchema: Sendable, Equatable {

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The tracking of tables of this file (SPEC.md §26).
 struct TableTracking {

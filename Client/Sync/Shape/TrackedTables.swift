@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The tracked tables, and the directions of their changes: `ferry_tables` (SPEC.md §17).
 ///

@@ -1,6 +1,5 @@
 import FerryCryptography
 import FerryMissionServer
-import FerryObjectStore
 import FerryProtocol
 import Foundation
 

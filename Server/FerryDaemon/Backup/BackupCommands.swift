@@ -1,6 +1,5 @@
 import FerryCommandLine
 import FerryMissionServer
-import FerryObjectStore
 import FerryPlatform
 import FerryPostgres
 import FerrySQLite

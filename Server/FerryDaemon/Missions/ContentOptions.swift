@@ -1,7 +1,6 @@
 import FerryCommandLine
 import FerryMissionServer
 import FerryNetworking
-import FerryObjectStore
 import FerrySyncServer
 import Foundation
 

@@ -1,6 +1,6 @@
 import FerryCommandLine
-import FerryExecutors
 import FerryMissionServer
+import FerryPlatform
 import FerryProtocol
 import FerrySyncServer
 import Foundation

@@ -1,6 +1,5 @@
 import FerryCommandLine
 import FerryMissionServer
-import FerryObjectStore
 import FerryProtocol
 import FerrySyncServer
 import Foundation

@@ -1,6 +1,6 @@
 import FerryCommandLine
+import FerryMissionServer
 import FerryNetworking
-import FerryObjectStore
 import FerryPlatform
 import Foundation
 

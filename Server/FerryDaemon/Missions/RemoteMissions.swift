@@ -1,5 +1,4 @@
 import FerryCommandLine
-import FerryExecutors
 import FerryMissionServer
 import FerryNetworking
 import FerryPlatform

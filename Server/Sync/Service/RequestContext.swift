@@ -1,6 +1,5 @@
 import FerryHTTPServer
 import FerryProtocol
-import FerryTracing
 
 /// A request while it is answered, with the facts learned about it on the way.
 struct RequestContext: Sendable {

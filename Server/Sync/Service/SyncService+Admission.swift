@@ -1,5 +1,5 @@
-import FerryExecutors
 import FerryHTTPServer
+import FerryPlatform
 import FerryProtocol
 
 // Decisions from before the content of a request is read.

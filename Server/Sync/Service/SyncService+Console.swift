@@ -1,4 +1,3 @@
-import FerryConsole
 import FerryHTTPServer
 import FerryProtocol
 

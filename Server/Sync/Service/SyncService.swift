@@ -1,7 +1,6 @@
-import FerryExecutors
 import FerryHTTPServer
+import FerryPlatform
 import FerryProtocol
-import FerryTracing
 import Synchronization
 
 /// The handler of Ferry's requests: it checks access, reads the request, and asks the store.

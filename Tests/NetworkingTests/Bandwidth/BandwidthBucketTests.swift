@@ -1,8 +1,7 @@
-import FerryNetworking
 import FerryTestSupport
 import Testing
 
-@testable import FerryCurlTransport
+@testable import FerryNetworking
 
 @Suite("A bandwidth limit", .hangLimit)
 struct BandwidthBucketTests {

@@ -1,10 +1,9 @@
-import FerryNetworking
 import FerryTestSupport
 import Foundation
 import Synchronization
 import Testing
 
-@testable import FerryCurlTransport
+@testable import FerryNetworking
 
 /// A clock can prove a lower bound of a duration: a busy machine only makes it longer.
 @Suite("Bandwidth limits", .hangLimit)

@@ -1,7 +1,6 @@
 import FerryNetworking
 import FerryPlatform
 import FerryProtocol
-import FerryTransport
 
 /// The service `net.request`: requests of pages to other origins, over the app's ``NetworkClient``.
 ///

@@ -1,5 +1,5 @@
 import FerryProtocol
-import FerryStoredValues
+import FerrySQLite
 
 /// The identifier of a record in a table with rows found by the key's value (SPEC.md §27).
 ///

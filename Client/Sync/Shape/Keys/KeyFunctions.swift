@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// SQL functions to convert a device's own keys into records' identifiers and back (SPEC.md §27).
 enum KeyFunctions {

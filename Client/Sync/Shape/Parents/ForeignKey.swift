@@ -1,5 +1,5 @@
 import FerryProtocol
-import FerryStoredValues
+import FerrySQLite
 
 /// A foreign key from rows of a table to a parent; pure. Names are those in this file.
 struct ForeignKey: Equatable {

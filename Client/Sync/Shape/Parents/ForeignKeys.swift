@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The foreign keys of this file's tables, read from their schemas (SPEC.md §28).
 struct ForeignKeys {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import FerryStoredValues
+import FerrySQLite
 
 /// The statements for the delete of a parent, by the rules of the foreign keys; pure.
 ///

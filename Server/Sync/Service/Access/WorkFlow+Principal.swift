@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 import FerryProtocol
 
 // The flows of requests. All principals of an account are one user.

@@ -1,7 +1,6 @@
-import FerryExecutors
 import FerryHTTPServer
+import FerryPlatform
 import FerryProtocol
-import FerryTracing
 import Synchronization
 
 /// A writer of packets to the store, in groups for each space. Spaces do not wait for each other.

@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 import FerryProtocol
 import Synchronization
 

@@ -1,5 +1,4 @@
 import FerryProtocol
-import FerryTracing
 
 /// An answered request, for the log and the metrics. It holds no header, so no token can get into
 /// either.

@@ -1,6 +1,6 @@
-import FerryExecutors
 import FerryHTTPServer
 import FerryMissionServer
+import FerryPlatform
 import FerryProtocol
 
 /// A whole server in this process: the store, the service and the HTTP server before it.

@@ -1,8 +1,7 @@
-import FerryExecutors
 import FerryHTTPServer
 import FerryMissionServer
+import FerryPlatform
 import FerryProtocol
-import FerryTracing
 
 /// The configuration of a server.
 package struct FerryServerConfiguration: Sendable {

@@ -1,5 +1,5 @@
 import FerryHTTPServer
-import FerryTracing
+import FerryProtocol
 
 extension SyncService {
   /// Begins the span of a request; `nil` if it is not exported. Probes and scrapes never are.

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 extension SQLiteStoreFile: PlainConnection {
   package func rows<T>(

@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 import FerryPostgres
 
 /// A lock in the database against the collection of missions' content by other nodes, until it is

@@ -1,7 +1,6 @@
-import FerryExecutors
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
-import FerryTracing
 import Synchronization
 
 /// The embedded store: one SQLite file in the data directory, written by one thread and read by

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 extension SQLiteStoreFile {
   /// Applies, answers or buffers packets durably, unless the matches of their batch operations are

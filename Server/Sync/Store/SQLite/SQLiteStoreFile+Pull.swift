@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 // One page of a pull list.
 extension SQLiteStoreFile {

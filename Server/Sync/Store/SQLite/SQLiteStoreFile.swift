@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// One connection to the embedded store's file. Synchronous, so a simulation can drive it; it stays
 /// on one thread.

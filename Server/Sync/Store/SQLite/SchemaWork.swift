@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// A schema on the way into a space of the embedded store, whose spaces share one writer.
 ///

@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 import Synchronization
 
 /// The turns of calls to assign places in a space's order: one at a time in each space.

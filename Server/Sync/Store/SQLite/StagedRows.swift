@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The rows of a large packet, written behind the head of the space in slices: see
 /// ``StagingState``.

@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// The rows of a space behind the head.
 ///

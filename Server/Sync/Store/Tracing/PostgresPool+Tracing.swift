@@ -1,5 +1,4 @@
 import FerryPostgres
-import FerryTracing
 
 extension PostgresPool {
   /// Runs `body` on a connection like ``PostgresPool/run(in:_:)``. In an exported request, the

@@ -1,6 +1,5 @@
 import FerryPlatform
 import FerryPostgres
-import FerryTracing
 
 /// Names and attributes of the spans of stores (OpenTelemetry's semantic conventions for databases,
 /// 1.33).

@@ -1,7 +1,6 @@
 import FerryPostgres
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 /// A missing record forgotten by the server: the tombstone was pruned.
 package struct ForgottenRecord: Sendable, Equatable {

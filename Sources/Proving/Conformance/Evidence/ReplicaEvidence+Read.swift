@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 extension ReplicaEvidence {
   /// Reads a replica's file in one snapshot, with plain SQL.

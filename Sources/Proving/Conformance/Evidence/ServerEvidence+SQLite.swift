@@ -1,6 +1,5 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
 extension ServerEvidence {
   /// Reads one space of the embedded store's file in one snapshot. The read joins the caller's

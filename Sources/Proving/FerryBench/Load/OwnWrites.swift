@@ -1,6 +1,6 @@
-import FerryExecutors
 import FerryLaboratory
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 import FerrySyncClient
 import Foundation

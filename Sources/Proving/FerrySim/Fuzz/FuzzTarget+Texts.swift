@@ -1,9 +1,8 @@
 import FerryCompression
 import FerryHTTPServer
 import FerryNetworking
+import FerryPersistence
 import FerryProtocol
-import FerryTableImport
-import FerryTracing
 
 extension FuzzTarget {
   /// Texts, headers, and files of users.

@@ -1,7 +1,7 @@
 import FerryConformance
-import FerryExecutors
 import FerryMissions
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 import FerrySyncClient

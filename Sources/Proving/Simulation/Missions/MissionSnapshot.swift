@@ -1,7 +1,7 @@
 import FerryConformance
+import FerryLaboratory
 import FerryProtocol
 import FerrySQLite
-import FerrySimulatedDisk
 
 /// Reads a device's mission data from the disk as it is at this moment. It reads a copy, so it
 /// never writes to the device's disk.

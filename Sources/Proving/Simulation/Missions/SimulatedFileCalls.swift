@@ -1,6 +1,6 @@
+import FerryLaboratory
 import FerryMissions
 import FerryProtocol
-import FerrySimulatedDisk
 import Foundation
 
 /// A process's calls on the files of the machine, as ``SystemFileCalls`` are in the product. They

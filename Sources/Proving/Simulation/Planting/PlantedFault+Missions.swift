@@ -1,5 +1,5 @@
+import FerryLaboratory
 import FerrySQLite
-import FerrySimulatedDisk
 
 // Mistakes of a device's missions and bundles, in the files of their rows.
 extension PlantedFault {

@@ -1,5 +1,5 @@
 import FerryConformance
-import FerryExecutors
+import FerryPlatform
 
 /// A process's executor for blocking work. It does one job after another, and each takes a little
 /// virtual time, so other work comes between. When the process dies, no more work is done.

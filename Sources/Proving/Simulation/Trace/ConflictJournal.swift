@@ -1,8 +1,7 @@
 import FerryConformance
+import FerryLaboratory
 import FerryProtocol
 import FerrySQLite
-import FerrySimulatedDisk
-import FerryStoredValues
 
 /// Finds the values behind the conflicts of a trace, for the report.
 ///

@@ -1,7 +1,7 @@
 import FerryConformance
+import FerryLaboratory
 import FerryProtocol
 import FerrySQLite
-import FerrySimulatedDisk
 import FerrySyncServer
 import Synchronization
 

@@ -1,8 +1,8 @@
 import FerryConformance
+import FerryLaboratory
 import FerryNetworking
 import FerryProtocol
 import FerrySQLite
-import FerrySimulatedDisk
 import FerrySyncClient
 
 /// A device: a file, a clock, a link, and a process that comes and goes.

@@ -1,5 +1,5 @@
 import FerryConformance
-import FerrySimulatedDisk
+import FerryLaboratory
 
 /// The events of a plan, as they come.
 extension World {

@@ -1,8 +1,8 @@
 import FerryConformance
+import FerryLaboratory
 import FerryMissionServer
 import FerryProtocol
 import FerrySQLite
-import FerrySimulatedDisk
 import Foundation
 
 /// The data beside the store on the server of a world with missions.

@@ -1,6 +1,6 @@
 import FerryConformance
+import FerryLaboratory
 import FerryProtocol
-import FerrySimulatedDisk
 import FerrySyncServer
 
 /// A whole world: devices, network, server and users, in virtual time on this thread.

@@ -1,4 +1,4 @@
-import FerryExecutors
+import FerryPlatform
 import Foundation
 import Synchronization
 
