@@ -86,7 +86,10 @@ struct MissionDraftTests {
       (#"{"itms":[]}"#, "no member “itms”"),
       (#"{"format":2,"items":[{"file":"a"}]}"#, "format 1"),
       (#"{"items":[{"file":"a","after":["b"]}]}"#, "item a waits for “b”"),
-      (#"{"mission":"-x","items":[{"file":"a"}]}"#, "“-x” is no mission's name"),
+      (
+        #"{"mission":"-x","items":[{"file":"a"}]}"#,
+        "line 1, column 16: a mission's name has 1 to 128 characters"
+      ),
       (#"{"chunkSize":1000,"items":[{"file":"a"}]}"#, "chunkSize 1000"),
       (
         #"{"items":[{"path":"a","url":"ftp://x","sha256":"\#(Self.hash)","size":1}]}"#,
