@@ -159,9 +159,7 @@ struct MeetingTests {
     #expect(try replica.apply([renamed]).refused == 0)
     #expect(try replica.rows("SELECT name, stock FROM goods") == [["bolt", 7]])
     // If the row is not here, the total of an increment to an unknown value is unknown, too.
-    replica.file.capture.mode = .applying
-    try replica.run("DELETE FROM goods")
-    replica.file.capture.mode = .recording
+    try replica.file.capture.during(.applying) { _ = try replica.run("DELETE FROM goods") }
     try replica.apply([
       maker.change(4, "goods", "g", [Column("name", "screw")], inserts: false)
     ])

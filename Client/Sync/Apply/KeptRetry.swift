@@ -15,12 +15,12 @@ struct KeptRetry {
     guard try choices.contains(where: { try file.kept.next($0, after: .start) != nil })
     else { return }
     let capture = file.capture
-    let (before, wished) = (capture.mode, capture.wished)
+    let wished = capture.wished
     capture.wished = .list(file.stagedPages)
-    capture.mode = .applying
-    defer { (capture.mode, capture.wished) = (before, wished) }
-    let found = try connection.deferringForeignKeys { try applyInAnyOrder(choices) }
-    capture.mode = before
+    defer { capture.wished = wished }
+    let found = try capture.during(.applying) {
+      try connection.deferringForeignKeys { try applyInAnyOrder(choices) }
+    }
     try SpellingAdoption(file: file).adopt(found)
   }
 

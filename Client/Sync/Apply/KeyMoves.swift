@@ -33,23 +33,22 @@ struct KeyMoves {
   /// - Parameter time: recorded operations are later than it.
   func apply(_ moves: [KeyMove], after time: HybridTimestamp) throws {
     if moves.isEmpty { return }
-    let before = capture.mode
-    capture.mode = .recording
-    defer { capture.mode = before }
-    capture.observe(time)
-    for move in moves {
-      guard try !isHeld(move.old, move), let new = try newValues(of: move) else { continue }
-      let (from, count) = (move.follower.from.map(quoted), move.old.count)
-      let sets = from.enumerated().map { "\($1) = ?\($0 + 1)" }
-      let conditions = from.enumerated().map { "\($1) = ?\($0 + count + 1)" }
-      let update = try connection.foreignKeyStatement(
-        "UPDATE \(quoted(move.follower.child.local)) SET \(sets.joined(separator: ", ")) "
-          + "WHERE \(conditions.joined(separator: " AND "))")
-      do {
-        try update.run(SQLiteList(new), SQLiteList(move.old))
-      } catch {
-        // The rows stay unchanged, and count as rows that refer to nothing.
-        guard error.concernsRow, connection.isInTransaction else { throw error }
+    try capture.during(.recording) {
+      capture.observe(time)
+      for move in moves {
+        guard try !isHeld(move.old, move), let new = try newValues(of: move) else { continue }
+        let (from, count) = (move.follower.from.map(quoted), move.old.count)
+        let sets = from.enumerated().map { "\($1) = ?\($0 + 1)" }
+        let conditions = from.enumerated().map { "\($1) = ?\($0 + count + 1)" }
+        let update = try connection.foreignKeyStatement(
+          "UPDATE \(quoted(move.follower.child.local)) SET \(sets.joined(separator: ", ")) "
+            + "WHERE \(conditions.joined(separator: " AND "))")
+        do throws(SQLiteError) {
+          try update.run(SQLiteList(new), SQLiteList(move.old))
+        } catch {
+          // The rows stay unchanged, and count as rows that refer to nothing.
+          guard error.concernsRow, connection.isInTransaction else { throw error }
+        }
       }
     }
   }

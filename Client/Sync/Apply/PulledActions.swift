@@ -46,25 +46,24 @@ extension PulledActions {
   /// Runs the interceptors after pulled changes, in their transaction. Their writes are recorded. An error
   /// of an interceptor is logged; it stops neither the pull nor the next action.
   func intercept(in file: ReplicaFile) throws {
-    let before = file.capture.mode
-    file.capture.mode = .recording
-    defer { file.capture.mode = before }
-    let spaces = file.spaces
-    let database = Database(connection: (spaces.first ?? file).connection, owner: spaces)
-    defer { database.end() }
-    try forEach { key, action, gone in
-      guard let table = try? file.tables.schema(of: key.table),
-        let columns = try gone ?? table.localRow(key.record, on: file.connection)
-      else { return }
-      do {
-        try database.intercept(
-          pulled: action, table: table.local, columns, with: spaces.pullInterceptors)
-      } catch {
-        guard file.connection.isInTransaction else { throw error }
-        try file.log(
-          "interceptor",
-          "an interceptor of the app failed after the pulled \(action) of \(key.table)/\(key.record), "
-            + "which stays: \(error)")
+    try file.capture.during(.recording) {
+      let spaces = file.spaces
+      let database = Database(connection: (spaces.first ?? file).connection, owner: spaces)
+      defer { database.end() }
+      try forEach { key, action, gone in
+        guard let table = try? file.tables.schema(of: key.table),
+          let columns = try gone ?? table.localRow(key.record, on: file.connection)
+        else { return }
+        do {
+          try database.intercept(
+            pulled: action, table: table.local, columns, with: spaces.pullInterceptors)
+        } catch {
+          guard file.connection.isInTransaction else { throw error }
+          try file.log(
+            "interceptor",
+            "an interceptor of the app failed after the pulled \(action) of \(key.table)/\(key.record), "
+              + "which stays: \(error)")
+        }
       }
     }
   }

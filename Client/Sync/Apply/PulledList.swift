@@ -79,7 +79,7 @@ struct PulledList {
     _ deferred: DeferredRecords, _ progress: (Int) -> Void = { _ in }, filled: FilledList? = nil,
     beforeCommit: (ApplyPass, Set<RecordKey>) throws -> Void = { _, _ in }
   ) throws -> AppliedPull {
-    defer { (file.capture.mode, file.capture.wished) = (.recording, WishedNumbersSource()) }
+    defer { file.capture.wished = WishedNumbersSource() }
     return try connection.transaction {
       try connection.deferForeignKeys()
       // Another process may have changed the schema since the last check.
@@ -91,20 +91,21 @@ struct PulledList {
       // Filled tables have no integers of this device: the pages need not be read again.
       file.capture.wished = .list(
         file.stagedPages, last: filled == nil ? last : nil, filled?.left ?? [])
-      file.capture.mode = .applying
-      var pass = try ApplyPass(
-        file: file, device: file.identity().device, deferred,
-        seen: SeenRows(cursor: before.applied))
-      if before.replacement != nil { try pass.recordNames() }
-      try applyChanges(&pass, filled, progress)
-      if let replacement = before.replacement {
-        try ReplacingPull(file).finish(replacement, &pass, now: head.serverTime)
+      return try file.capture.during(.applying) {
+        var pass = try ApplyPass(
+          file: file, device: file.identity().device, deferred,
+          seen: SeenRows(cursor: before.applied))
+        if before.replacement != nil { try pass.recordNames() }
+        try applyChanges(&pass, filled, progress)
+        if let replacement = before.replacement {
+          try ReplacingPull(file).finish(replacement, &pass, now: head.serverTime)
+        }
+        try applyDeferred(&pass)
+        let recalled = try resolveReferences(pass, deferred)
+        try finish(&pass)
+        try beforeCommit(pass, recalled)
+        return try pass.result()
       }
-      try applyDeferred(&pass)
-      let recalled = try resolveReferences(pass, deferred)
-      try finish(&pass)
-      try beforeCommit(pass, recalled)
-      return try pass.result()
     }
   }
 
@@ -127,10 +128,10 @@ struct PulledList {
   /// Tries the deferred changes, and deletes the records that no row keeps.
   private func applyDeferred(_ pass: inout ApplyPass) throws {
     if pass.findings.hasNewSchema {
-      file.capture.mode = .recording
-      try file.schemaChanges.refresh()
-      try file.kept.openAll()
-      file.capture.mode = .applying
+      try file.capture.during(.recording) {
+        try file.schemaChanges.refresh()
+        try file.kept.openAll()
+      }
     }
     try pass.retryDeferred()
     // Others may wait for unique values of a deleted row.
@@ -154,9 +155,9 @@ struct PulledList {
   private func finish(_ pass: inout ApplyPass) throws {
     try UniqueValueQuestions(file).ask()
     try pass.openAfterWrites()
-    file.capture.mode = .recording
-    try SpellingAdoption(file: file).adopt(pass.findings.spellings)
-    file.capture.mode = .applying
+    try file.capture.during(.recording) {
+      try SpellingAdoption(file: file).adopt(pass.findings.spellings)
+    }
     try file.directions.endFills()
     try file.stagedPages.removeAll()
     try file.refreshes.removeFetched()

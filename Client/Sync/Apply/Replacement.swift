@@ -174,36 +174,35 @@ struct ReplacingPull {
     guard notNamed.contains(where: { !$0.records.isEmpty }) else { return }
     // The newest pending operation has the clock's time; these operations do not.
     try file.operations.rememberClock()
-    let before = file.capture.mode
     file.capture.endTransaction()
-    file.capture.mode = .rescuing
-    defer { file.capture.mode = before }
-    let last = try file.queue.newestOrder()
-    for (table, records) in notNamed where !records.isEmpty {
-      let counters = try file.tables.counters(of: table)
-      let insert = try connection.prepare(
-        CaptureTriggers.recordExisting(table, counters: counters))
-      for record in records {
-        let key = RecordKey(table: table.name, record: record)
-        let own = isKept || counters.isEmpty ? [] : try file.operations.markConcurrent(key)
-        do {
-          try insert.run(record)
-        } catch {
-          guard error.concernsRow, connection.isInTransaction else { throw error }
-          try file.log("lost", "\(table.name)/\(record) cannot be re-uploaded: \(error.message)")
-          continue
+    try file.capture.during(.rescuing) {
+      let last = try file.queue.newestOrder()
+      for (table, records) in notNamed where !records.isEmpty {
+        let counters = try file.tables.counters(of: table)
+        let insert = try connection.prepare(
+          CaptureTriggers.recordExisting(table, counters: counters))
+        for record in records {
+          let key = RecordKey(table: table.name, record: record)
+          let own = isKept || counters.isEmpty ? [] : try file.operations.markConcurrent(key)
+          do throws(SQLiteError) {
+            try insert.run(record)
+          } catch {
+            guard error.concernsRow, connection.isInTransaction else { throw error }
+            try file.log("lost", "\(table.name)/\(record) cannot be re-uploaded: \(error.message)")
+            continue
+          }
+          if !isKept { try reupload(counters, of: key, pending: own) }
         }
-        if !isKept { try reupload(counters, of: key, pending: own) }
       }
+      file.capture.endTransaction()
+      // Others may re-upload the same rows, so a delete that follows has a record to delete. All of
+      // the server's changes to them are later than the list.
+      try connection.execute(
+        single: """
+          UPDATE ferry_operations SET concurrent = 1, base = \(head)
+          WHERE state = 0 AND seq > \(last)
+          """)
     }
-    file.capture.endTransaction()
-    // Others may re-upload the same rows, so a delete that follows has a record to delete. All of
-    // the server's changes to them are later than the list.
-    try connection.execute(
-      single: """
-        UPDATE ferry_operations SET concurrent = 1, base = \(head)
-        WHERE state = 0 AND seq > \(last)
-        """)
   }
 
   /// Records the remainder of a row's counters beyond the own increments; these are sent again.

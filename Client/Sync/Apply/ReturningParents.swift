@@ -109,11 +109,10 @@ struct ReturningParents {
   }
 
   private func recordingNothing(of key: RecordKey, _ body: () throws -> Void) throws {
-    let before = capture.mode
-    capture.mode = .applying
-    capture.beginApplying(key, .values)
-    defer { capture.mode = before }
-    try body()
+    try capture.during(.applying) {
+      capture.beginApplying(key, .values)
+      try body()
+    }
   }
 
   /// Adds the missing records that a record refers to, and then the record. Returns false if one of
@@ -167,11 +166,10 @@ struct ReturningParents {
 extension CaptureContext {
   /// Records the writes of `body` as a transaction of its own, as each row of a cascade is.
   func recordApart(_ body: () throws -> Void) rethrows {
-    let before = mode
-    mode = .recording
-    defer { mode = before }
-    endGroup()
-    try body()
-    endGroup()
+    try during(.recording) {
+      endGroup()
+      try body()
+      endGroup()
+    }
   }
 }

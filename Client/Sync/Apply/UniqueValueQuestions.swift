@@ -92,14 +92,14 @@ struct UniqueValueQuestions {
       change.state.columns.filter { plan.known.contains($0.name) && !names.contains($0.name) }
       + plan.unstamped(columns)
     file.capture.beginApplying(key, .values)
-    file.capture.mode = .applying
-    defer { file.capture.mode = .recording }
-    try plan.upsert(key.record, states, isWhole: change.state.inserted != nil, kept: [])
-    try file.operations.recordUpdate(of: key, columns, former: [])
-    try file.kept.forget(key)
-    if unknown.isEmpty { return true }
-    (change.state.columns, change.state.inserted) = (unknown, nil)
-    try file.kept.store(change, .schema)
-    return true
+    return try file.capture.during(.applying) {
+      try plan.upsert(key.record, states, isWhole: change.state.inserted != nil, kept: [])
+      try file.operations.recordUpdate(of: key, columns, former: [])
+      try file.kept.forget(key)
+      if unknown.isEmpty { return true }
+      (change.state.columns, change.state.inserted) = (unknown, nil)
+      try file.kept.store(change, .schema)
+      return true
+    }
   }
 }

@@ -42,7 +42,8 @@ final class CaptureContext {
     case batching
   }
 
-  var mode: Mode = .recording
+  /// The kind of the writes under way; see ``during(_:_:)``.
+  private(set) var mode = Mode.recording
   /// True if nothing is recorded, since a step of a migration runs.
   var isSuspended = false
   /// The current remote change.
@@ -82,6 +83,14 @@ final class CaptureContext {
     row = CapturedRow(limits: limits)
     self.wallClock = wallClock
     self.random = random
+  }
+
+  /// Runs `body` with writes of a kind. Writes of another kind within it have a closure of their own.
+  func during<T>(_ mode: Mode, _ body: () throws -> T) rethrows -> T {
+    let before = self.mode
+    self.mode = mode
+    defer { self.mode = before }
+    return try body()
   }
 
   /// Begins a remote change to one record.

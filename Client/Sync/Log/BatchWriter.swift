@@ -121,27 +121,26 @@ struct BatchWriter {
   private func show(
     _ batch: Batch, _ columns: [Column], with plan: ApplyPlan, order: Int64
   ) throws -> Int {
-    let before = capture.mode
-    capture.mode = .batching
-    defer { capture.mode = before }
-    let values = plan.unstamped(columns)
-    var count = 0
-    try connection.prepare(
-      "SELECT record FROM ferry_batch_rows WHERE seq = ? ORDER BY record"
-    ).forEach(order) { row in
-      let key = RecordKey(table: plan.table.name, record: row.name(0))
-      capture.beginApplying(key, batch.effect == .delete ? .delete : .values)
-      switch batch.effect {
-      case .set:
-        _ = try tables.foreignKeys.naming(key) { try plan.update(key.record, values) }
-      case .delete:
-        try tables.foreignKeys.naming(key) { try plan.delete(key.record) }
-        // Deferred changes of the record would restore parts of it. The server has them.
-        try kept.forget(key)
+    return try capture.during(.batching) {
+      let values = plan.unstamped(columns)
+      var count = 0
+      try connection.prepare(
+        "SELECT record FROM ferry_batch_rows WHERE seq = ? ORDER BY record"
+      ).forEach(order) { row in
+        let key = RecordKey(table: plan.table.name, record: row.name(0))
+        capture.beginApplying(key, batch.effect == .delete ? .delete : .values)
+        switch batch.effect {
+        case .set:
+          _ = try tables.foreignKeys.naming(key) { try plan.update(key.record, values) }
+        case .delete:
+          try tables.foreignKeys.naming(key) { try plan.delete(key.record) }
+          // Deferred changes of the record would restore parts of it. The server has them.
+          try kept.forget(key)
+        }
+        count += 1
       }
-      count += 1
+      return count
     }
-    return count
   }
 }
 

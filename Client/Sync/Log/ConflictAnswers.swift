@@ -109,10 +109,10 @@ struct ConflictAnswers {
     try plan.checkKnown(columns)
     let former = try file.rows.row(key, plan.table, columns.map(\.name)) ?? []
     file.capture.beginApplying(key, .values)
-    file.capture.mode = .applying
-    defer { file.capture.mode = .recording }
-    _ = try plan.update(key.record, plan.unstamped(columns))
-    try file.operations.recordUpdate(of: key, columns, former: former)
+    try file.capture.during(.applying) {
+      _ = try plan.update(key.record, plan.unstamped(columns))
+      try file.operations.recordUpdate(of: key, columns, former: former)
+    }
   }
 }
 

@@ -115,13 +115,12 @@ struct UndoSteps {
   ) throws -> Int {
     let key = own.operation.key
     if let packet = try packet(at: order) { try file.chain.reopenPackets(from: packet) }
-    let before = file.capture.mode
-    defer { file.capture.mode = before }
-    file.capture.mode = .applying
-    file.capture.beginApplying(key, decision == .delete ? .delete : .values)
-    try write(decision, to: key, plan)
-    try queue.forget(order...order)
-    if decision == .batch { try queue.releaseBatches() } else { try file.refreshes.add([key]) }
-    return decision.columnCount(of: own.operation)
+    return try file.capture.during(.applying) {
+      file.capture.beginApplying(key, decision == .delete ? .delete : .values)
+      try write(decision, to: key, plan)
+      try queue.forget(order...order)
+      if decision == .batch { try queue.releaseBatches() } else { try file.refreshes.add([key]) }
+      return decision.columnCount(of: own.operation)
+    }
   }
 }

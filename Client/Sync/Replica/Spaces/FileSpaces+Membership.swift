@@ -152,17 +152,17 @@ extension ReplicaFile {
     let tracked = try tables.tracked.names()
     for table in tracked { try triggers.drop(of: table) }
     // Triggers of the user repeat nothing for other spaces: their devices keep all rows.
-    capture.mode = .applying
-    capture.beginApplying(RecordKey(table: "", record: ""), .values)
-    defer { capture.mode = .recording }
-    // Rows may refer to each other.
-    try connection.deferForeignKeys()
-    for table in tracked {
-      let names = try tables.spaceNames()
-      let local = try names.local(of: table, on: connection)
-      guard try connection.hasTable(local) else { continue }
-      let rows = names.shares[table].map { " WHERE \($0.isOwn())" } ?? ""
-      try connection.foreignKeyStatement("DELETE FROM \(quoted(local))" + rows).run()
+    try capture.during(.applying) {
+      capture.beginApplying(RecordKey(table: "", record: ""), .values)
+      // Rows may refer to each other.
+      try connection.deferForeignKeys()
+      for table in tracked {
+        let names = try tables.spaceNames()
+        let local = try names.local(of: table, on: connection)
+        guard try connection.hasTable(local) else { continue }
+        let rows = names.shares[table].map { " WHERE \($0.isOwn())" } ?? ""
+        try connection.foreignKeyStatement("DELETE FROM \(quoted(local))" + rows).run()
+      }
     }
   }
 
