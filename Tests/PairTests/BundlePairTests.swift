@@ -210,7 +210,7 @@ struct BundlePairTests {
     #expect(bare.contains("the first page start.html") && !bare.contains("mission"), "\(bare)")
     try declare(#"{"name":"board","#)
     let broken = try await refused("publish", empty.path)
-    #expect(broken.contains("why: the file ends too early (at byte 16)"), "\(broken)")
+    #expect(broken.contains("why: the bundle: the file ends too early (at byte 16)"), "\(broken)")
     #expect(broken.contains(#"a JSON object such as {"name":"board","version":"1"}"#), "\(broken)")
     let absent = try await refused("withdraw", "board", "9")
     #expect(absent.contains("ferryd: bundle board has no such version"), "\(absent)")
