@@ -51,6 +51,19 @@ struct CounterSumsTests {
     #expect(found { $0.replicas["one"]?.rows = ReplicaRows(["tallies": [:]]) }.count == 1)
   }
 
+  @Test("an increment whose record lost its insert is on no replica")
+  func lostInsert() {
+    var maker = HistoryMaker()
+    var less = maker.operation(.update, "a", at: 15, ["votes": -2], table: "tallies")
+    less.increments = ["votes"]
+    maker.take(less, by: 1)
+    let final = maker.final(["one": maker.replica(1)])
+    let key = RecordKey(table: "tallies", record: "a")
+    #expect(final.server.records[key]?.isAlive == false)
+    let events = [RunEvent.committed(device: "one", [less])]
+    #expect(CounterSums.found(CounterSums(), events, final) == [])
+  }
+
   @Test("the oracle finds an increment that became a value, changed, or was added twice")
   func entries() {
     #expect(found { $0.server.history[1].increments = [] }.count == 1)
