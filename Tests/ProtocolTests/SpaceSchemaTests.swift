@@ -142,6 +142,15 @@ struct SpaceSchemaTests {
     for wrong in ["[1]", "[1,1]", "[0,4]", "[0,-1]", "[0,1,2]"] {
       #expect(throws: MalformedMessage.self) { try table(wrong) }
     }
+    // A reader does not know the key yet.
+    func early(_ places: String) throws -> SpaceSchema {
+      try Self.read(
+        #"{"version":1,"minimumProtocol":1,"tables":{"t":{"definition":{"keyPlaces":\#(places),"#
+          + #""key":{"value":[{"name":"b","type":"text"},{"name":"a","type":"text"}]}}}}}"#)
+    }
+    #expect(throws: MalformedMessage.self) { try early("[0]") }
+    #expect(try early("[0,1]").tables["t"]?.definition?.keyPlaces == [])
+    #expect(try early("[1,0]").tables["t"]?.definition?.keyPlaces == [1, 0])
   }
 
   @Test("documents with the same meaning are written the same")

@@ -63,6 +63,9 @@ package struct JSONMembers {
 
   // MARK: Members
 
+  /// True in the call after the last member was read.
+  var isRead: Bool { step == .end }
+
   /// A member of every message.
   ///
   /// - Parameters:

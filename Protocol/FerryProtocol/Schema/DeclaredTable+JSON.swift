@@ -16,14 +16,12 @@ extension DeclaredTable: JSONMessage {
     try json.omitting("strict", &isStrict, false)
     try json.omitting("withoutRowID", &isWithoutRowID, false)
     try json.omitting("autoincrement", &isAutoincrement, false)
-    try json.omitting("keyPlaces", &places, [], as: .list(max: columnsMax))
+    // Columns of a key that come first need no places.
+    let first = Array(key.names.indices)
+    let omitted = keyPlaces == first ? first : []
+    try json.omitting("keyPlaces", &keyPlaces, omitted, as: .list(max: columnsMax))
+    if json.isRead, keyPlaces == first { keyPlaces = [] }
     try json.check(fault(limits: limits))
-  }
-
-  /// The places of the key's columns, if these do not come first.
-  private var places: [Int] {
-    get { keyPlaces == Array(key.names.indices) ? [] : keyPlaces }
-    set { keyPlaces = newValue }
   }
 }
 
