@@ -58,7 +58,7 @@ publish() {
 await_version() {
   local try
   for ((try = 0; try < 6000; try++)); do
-    if "${laptop[@]}" bundle list --json | grep "\"version\":\"$1\"" | grep -q '"here":true'; then return; fi
+    if "${laptop[@]}" bundle list --json | grep "\"version\":\"$1\"" | grep '"here":true' >/dev/null; then return; fi
     sleep 0.1
   done
   fail "version $1 did not reach the laptop"

@@ -52,10 +52,11 @@ for purpose in "${@:-build}"; do
   esac
 done
 
+# `grep -q` would stop reading, and the end of the other command would count as a failure.
 is_installed() {
-  dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed
+  dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -x installed >/dev/null
 }
-is_packaged() { apt-cache show "$1" 2>/dev/null | grep -q '^Package:'; }
+is_packaged() { apt-cache show "$1" 2>/dev/null | grep '^Package:' >/dev/null; }
 
 missing=()
 for package in "${packages[@]}"; do
