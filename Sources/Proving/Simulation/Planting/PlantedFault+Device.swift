@@ -11,6 +11,12 @@ extension PlantedFault {
   ///
   /// - Parameter ledger: the process's connection, with the names of the space's ledger.
   func plant(on ledger: SQLiteConnection) throws {
+    if self == .deletesMeasured {
+      try ledger.addFunction("ferry_planted", argumentCount: 0, callers: .all) { _, answer in
+        answer.fail(
+          SQLiteError(code: DatabaseError.refusedCode, message: "ferry: the row is too large"))
+      }
+    }
     for statement in deviceStatements { try ledger.execute(statement) }
   }
 
@@ -129,7 +135,7 @@ extension PlantedFault {
         WHEN NOT ferry_applying('essays', OLD.id)
           AND (SELECT sum(length(value)) FROM json_each(
             json_array(OLD.a, OLD.b, OLD.c, OLD.d, OLD.e, OLD.f))) > 16000
-        BEGIN SELECT RAISE(ABORT, 'ferry: the row is too large'); END
+        BEGIN SELECT ferry_planted(); END
         """
       ]
     case .parentDeletedEarly:
