@@ -203,8 +203,8 @@ struct KeptOrderTests {
     try fixture.apply(changes)
     var isCancelled = false
     var seen: [Int] = []
-    fixture.file.whileRetrying = {
-      seen.append(fixture.file.attempts)
+    fixture.file.attempts.whileRetrying = {
+      seen.append(fixture.file.attempts.count)
       isCancelled = seen.count > 2
     }
     #expect(throws: CancellationError.self) {
@@ -215,7 +215,7 @@ struct KeptOrderTests {
     #expect(seen.count == 3)
     #expect(try fixture.file.kept.count() == 2_000)
     #expect(try fixture.rows("SELECT name FROM sqlite_schema WHERE name = 'late'") == [])
-    fixture.file.whileRetrying = nil
+    fixture.file.attempts.whileRetrying = nil
     _ = try BulkTracking(file: fixture.file).trackSpace(creatingKey: "id")
     #expect(try fixture.rows("SELECT count(*) FROM late") == [[2000]])
   }

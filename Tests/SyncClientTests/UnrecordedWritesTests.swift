@@ -44,7 +44,7 @@ struct UnrecordedWritesTests {
   private static func reconcile(_ fixture: ReplicaFixture) throws -> ReconciledRows {
     let tables = try fixture.file.unrecordedWrites.current()
     let table = try #require(tables.first)
-    return try Reconciler(fixture.file).reconcile([server], of: table)
+    return try fixture.file.reconciler.reconcile([server], of: table)
   }
 
   @Test("a write that was recorded after the table was made again is not recorded twice")
@@ -91,9 +91,9 @@ struct UnrecordedWritesTests {
     if isCompared {
       let table = try #require(try fixture.file.unrecordedWrites.current().first)
       let absent = Self.pages.deletion(0, "tasks", "mine")
-      let result = try Reconciler(fixture.file).reconcile([Self.server, absent], of: table)
+      let result = try fixture.file.reconciler.reconcile([Self.server, absent], of: table)
       #expect(result.recorded == 1)
-      try Reconciler(fixture.file).markCompared(table, result)
+      try fixture.file.reconciler.markCompared(table, result)
     }
     try ReplacingPull(fixture.file).begin(Problem(.cursorExpired, "the cursor is too old"))
     try fixture.apply([Self.pages.change(9, "tasks", "b", [Column("title", "other")])])

@@ -52,7 +52,7 @@ extension ApplyPass {
         blocked.append(kept.change.key)
       }
       try file.kept.endAttempt(kept.change.key)
-      if file.attempts % Self.attemptsPerReport == 0 { try pause() }
+      if file.attempts.count % Self.attemptsPerReport == 0 { try pause() }
     }
     return blocked
   }
@@ -61,7 +61,7 @@ extension ApplyPass {
 
   /// Reports progress, and ends the work if it was cancelled.
   private func pause() throws {
-    file.whileRetrying?()
+    file.attempts.whileRetrying?()
     try connection.checkInterruption()
   }
 

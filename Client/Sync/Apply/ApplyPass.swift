@@ -119,7 +119,7 @@ struct ApplyPass {
 
   @discardableResult
   mutating func apply(_ change: Change, isRetry: Bool = false) throws -> Outcome {
-    file.attempts += 1
+    file.attempts.count += 1
     findings.add(change.state.newestTime)
     if let named, !isRetry { try named.run(change.key.table, change.key.record) }
     var change = change
@@ -184,7 +184,7 @@ struct ApplyPass {
       findings.applied += 1
     case .storeOverwritten:
       if let table = facts.unrecorded[change.key.table] {
-        try Reconciler(file).storeOverwritten(by: change, in: table)
+        try file.reconciler.storeOverwritten(by: change, in: table)
       }
     case .restoreRow: try aside?.restore(change.key)
     case .hold: try postpone(change, isRetry: arrival.isRetry)

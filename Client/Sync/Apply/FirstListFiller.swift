@@ -42,7 +42,7 @@ package struct FirstListFiller {
       try withoutForeignKeys {
         try connection.transaction { for change in slice { try filling.filled.add(change) } }
       }
-      file.attempts += slice.count
+      file.attempts.count += slice.count
       progress(filling.tried)
       return true
     }

@@ -43,23 +43,32 @@ struct PulledActions {
 }
 
 extension PulledActions {
+  /// Runs the interceptors of a file's pulled changes.
+  struct Interception {
+    let spaces: FileSpaces
+    let tables: LocalTables
+    let capture: CaptureContext
+  }
+}
+
+extension PulledActions.Interception {
   /// Runs the interceptors after pulled changes, in their transaction. Their writes are recorded. An error
   /// of an interceptor is logged; it stops neither the pull nor the next action.
-  func intercept(in file: ReplicaFile) throws {
-    try file.capture.during(.recording) {
-      let spaces = file.spaces
-      let database = Database(connection: (spaces.first ?? file).connection, owner: spaces)
+  func intercept(_ actions: PulledActions) throws {
+    try capture.during(.recording) {
+      guard let first = spaces.first else { throw ReplicaError.closed }
+      let database = Database(connection: first.connection, owner: spaces)
       defer { database.end() }
-      try forEach { key, action, gone in
-        guard let table = try? file.tables.schema(of: key.table),
-          let columns = try gone ?? table.localRow(key.record, on: file.connection)
+      try actions.forEach { key, action, gone in
+        guard let table = try? tables.schema(of: key.table),
+          let columns = try gone ?? table.localRow(key.record, on: tables.connection)
         else { return }
         do {
           try database.intercept(
             pulled: action, table: table.local, columns, with: spaces.pullInterceptors)
         } catch {
-          guard file.connection.isInTransaction else { throw error }
-          try file.log(
+          guard tables.connection.isInTransaction else { throw error }
+          try tables.log(
             "interceptor",
             "an interceptor of the app failed after the pulled \(action) of \(key.table)/\(key.record), "
               + "which stays: \(error)")

@@ -118,10 +118,10 @@ struct PulledList {
       for change in filled.left { try pass.apply(change) }
       return
     }
-    let attempts = file.attempts
+    let attempts = file.attempts.count
     try file.stagedPages.forEach(last: last) { page in
       try pass.apply(page)
-      progress(file.attempts - attempts)
+      progress(file.attempts.count - attempts)
     }
   }
 
@@ -163,7 +163,7 @@ struct PulledList {
     try file.refreshes.removeFetched()
     try connection.run(
       "UPDATE ferry_replica SET clock = max(clock, ?)", pass.findings.newestTime.rawValue)
-    try pass.findings.pulled?.intercept(in: file)
+    if let pulled = pass.findings.pulled { try file.pulledActions.intercept(pulled) }
   }
 
   private func moveCursor() throws {

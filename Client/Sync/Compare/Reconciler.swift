@@ -19,21 +19,29 @@ struct ReconciledRows: Equatable, Sendable {
 
 /// The handling of unrecorded writes by a sync: the driver of ``Reconciliation`` (SPEC.md §25).
 struct Reconciler {
-  private let file: ReplicaFile
-  private var connection: SQLiteConnection { file.connection }
+  let existingRows: ExistingRows
+  let operations: OperationLog
+  let unrecordedWrites: UnrecordedWrites
+  let kept: KeptChanges
+  let refreshes: RefreshTable
+  let lostValues: LostValues
+  let state: ReplicaState
+  /// Returns this device's identifiers.
+  let own: () throws -> OwnNames
 
-  init(_ file: ReplicaFile) { self.file = file }
+  private var connection: SQLiteConnection { kept.connection }
+  private var tables: LocalTables { existingRows.tables }
 
   /// Checks for rows with a key that is no record's identifier. They stay here, and the others are
   /// compared.
   func checkKeys(of unrecorded: UnrecordedTable) throws {
     try connection.transaction {
-      let table = try file.tables.schema(of: unrecorded.table)
+      let table = try tables.schema(of: unrecorded.table)
       do {
-        try file.tracking.existingRows.checkKeys(of: table)
-        try file.unrecordedWrites.setFault(nil, of: table.name)
+        try existingRows.checkKeys(of: table)
+        try unrecordedWrites.setFault(nil, of: table.name)
       } catch ReplicaError.cannotTrack(_, let reason) {
-        try file.unrecordedWrites.setFault(reason, of: table.name)
+        try unrecordedWrites.setFault(reason, of: table.name)
       }
     }
   }
@@ -46,14 +54,14 @@ struct Reconciler {
   ) throws -> ReconciledRows {
     try connection.transaction {
       let scan = try TableScan(
-        unrecorded.table, on: connection, limits: file.limits, isWhole: false)
-      let rules = try file.tables.rules(for: scan.table)
+        unrecorded.table, on: connection, limits: kept.limits, isWhole: false)
+      let rules = try tables.rules(for: scan.table)
       let machine = Reconciliation(
         comparison: scan.comparison, since: unrecorded.since,
-        columns: unrecorded.isRemade ? nil : unrecorded.newColumns, own: try file.ownNames())
-      let applied = try file.syncState().applied
+        columns: unrecorded.isRemade ? nil : unrecorded.newColumns, own: try own())
+      let applied = try state.load().applied
       let table = unrecorded.table
-      let isUpload = try file.tables.tracked.uploads().contains(table)
+      let isUpload = try tables.tracked.uploads().contains(table)
       var result = ReconciledRows()
       for change in changes {
         guard change.sequence <= applied else {
@@ -61,7 +69,7 @@ struct Reconciler {
           continue
         }
         let here = KeptOverlay.received(
-          row: try scan.row(change.key), kept: try file.kept.change(of: change.key)?.state)
+          row: try scan.row(change.key), kept: try kept.change(of: change.key)?.state)
         let pending = try pendingWrites(of: change.key)
         var decision = machine.decide(here: here, there: change.state, pending: pending)
         if let here, unrecorded.isRemade {
@@ -72,14 +80,14 @@ struct Reconciler {
         do {
           try record(decision, change.key, scan.table, rules)
         } catch let error as SQLiteError where error.concernsRow {
-          try file.unrecordedWrites.setFault(
+          try unrecordedWrites.setFault(
             "its row '\(change.key.record)' cannot be recorded: \(error.message)", of: table)
           result.left += 1
           continue
         }
-        try LostValues(file).store(
+        try lostValues.store(
           decision.lost, of: change.key, there: change.state, decision.losesRow)
-        if decision.takesServer { try file.refreshes.add([change.key]) }
+        if decision.takesServer { try refreshes.add([change.key]) }
         result.recorded += decision.isInserted || !decision.edited.isEmpty ? 1 : 0
         result.fetched += decision.takesServer ? 1 : 0
       }
@@ -91,11 +99,11 @@ struct Reconciler {
   /// in the queue. Omits a column if a later operation writes it, or if one is more than a value.
   private func pendingValues(of key: RecordKey, upTo order: Int64) throws -> [Column] {
     var values: [Name: Value] = [:]
-    let operations = try connection.rows(
+    let found = try connection.rows(
       "\(OperationTable.selection) WHERE \(OperationTable.concernsRecord) ORDER BY seq", key.record,
       key.table
-    ) { (order: $0.int64(0), operation: try file.queue.pending($0).operation) }
-    for (place, recorded) in operations {
+    ) { (order: $0.int64(0), operation: try operations.queue.pending($0).operation) }
+    for (place, recorded) in found {
       let operation = recorded.batchEffect(on: key.record) ?? recorded
       let made = operation.increments.union(operation.originals.map(\.name))
       for column in operation.columns {
@@ -111,7 +119,7 @@ struct Reconciler {
 
   /// Returns the pending operations of a record.
   private func pendingWrites(of key: RecordKey) throws -> Reconciliation.Pending {
-    let operations = try file.operations.markConcurrent(key)
+    let operations = try operations.markConcurrent(key)
     if operations.contains(where: { $0.kind == .delete || $0.kind == .batch }) { return .delete }
     let columns = Set(operations.flatMap { $0.columns.map(\.name) })
     return operations.contains { $0.kind == .insert } ? .insert(columns) : .updates(columns)
@@ -131,33 +139,32 @@ struct Reconciler {
         SQLiteList(old), key.record)
     }
     // Each row is a separate transaction: nothing shows which rows were written together.
-    file.capture.endTransaction()
+    existingRows.capture.endTransaction()
   }
 
   /// Records that all rows of a table were compared, and that a pull follows. Unless some were
   /// left, each row is the server's or has a pending operation from now on.
   func markCompared(_ unrecorded: UnrecordedTable, _ result: ReconciledRows) throws {
-    file.compared.removeAll { $0.table == unrecorded.table }
-    guard try result.left == 0 && !file.unrecordedWrites.hasFault(unrecorded.table) else { return }
-    file.compared.append(unrecorded)
+    let isWhole = try result.left == 0 && !unrecordedWrites.hasFault(unrecorded.table)
+    unrecordedWrites.setCompared(unrecorded, isWhole)
   }
 
   /// Records the comparison of a whole table: writes to it are recorded again.
   func end(_ unrecorded: UnrecordedTable, _ result: ReconciledRows) throws {
-    file.compared.removeAll { $0.table == unrecorded.table }
+    unrecordedWrites.setCompared(unrecorded, false)
     try connection.transaction {
       if result.recorded + result.fetched > 0 {
-        try file.log(
+        try tables.log(
           "reconciled",
           "\(unrecorded.table): \(result.recorded) rows were recorded as edits of this device, and "
             + "\(result.fetched) were fetched from the server; `ferry conflicts` lists values that "
             + "other devices had changed")
       }
       // Otherwise the next sync compares it once more.
-      guard result.left == 0, try file.unrecordedWrites.tables().contains(unrecorded) else {
+      guard result.left == 0, try unrecordedWrites.tables().contains(unrecorded) else {
         return
       }
-      try file.unrecordedWrites.end(unrecorded.table)
+      try unrecordedWrites.end(unrecorded.table)
     }
   }
 
@@ -166,12 +173,12 @@ struct Reconciler {
   /// Stores unrecorded values of rows before deferred changes of others replace them.
   func storeOverwritten(in table: TableSchema) throws {
     guard
-      let unrecorded = try file.unrecordedWrites.tables().first(where: { $0.table == table.name })
+      let unrecorded = try unrecordedWrites.tables().first(where: { $0.table == table.name })
     else {
       return
     }
     var place = KeptPlace.start
-    while let next = try file.kept.next(.ofTable(table.name), after: place) {
+    while let next = try kept.next(.ofTable(table.name), after: place) {
       place = KeptPlace(next.change)
       try storeOverwritten(by: next.change, in: unrecorded)
     }
@@ -183,13 +190,13 @@ struct Reconciler {
     let (key, there) = (change.key, change.state)
     let isDeleted = there.deleted != nil && !there.isAlive
     if isDeleted && !unrecorded.isRemade { return }
-    let table = try file.tables.schema(of: key.table)
+    let table = try tables.schema(of: key.table)
     let names = table.columns.map(\.name).filter {
       unrecorded.isRemade || unrecorded.newColumns.contains($0)
     }
     guard !names.isEmpty, case .updates(let pending) = try pendingWrites(of: key) else { return }
     let decision = Reconciliation.replaced(
-      try file.rows.row(key, table, names), by: there, besides: pending)
-    try LostValues(file).store(decision.lost, of: key, there: there, decision.losesRow)
+      try RecordRows(tables: tables).row(key, table, names), by: there, besides: pending)
+    try lostValues.store(decision.lost, of: key, there: there, decision.losesRow)
   }
 }

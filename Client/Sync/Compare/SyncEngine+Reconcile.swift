@@ -22,7 +22,7 @@ extension SyncEngine {
   }
 
   private func compare(_ table: UnrecordedTable, _ api: SyncAPI) async throws -> ReconciledRows {
-    try await thread.run { try Reconciler($0).checkKeys(of: table) }
+    try await thread.run { try $0.reconciler.checkKeys(of: table) }
     let comparison = try await comparison(api, .replica(thread))
     var report = VerifyReport(cursor: comparison.cursor)
     let root =
@@ -31,11 +31,11 @@ extension SyncEngine {
     var rows = ReconciledRows()
     _ = try await comparison.forEachSuspect(of: root, .all, &report) { suspects, report in
       try await comparison.fetch(suspects, &report) { changes, _ in
-        rows += try await thread.run { try Reconciler($0).reconcile(changes, of: table) }
+        rows += try await thread.run { try $0.reconciler.reconcile(changes, of: table) }
       }
     }
     let result = rows
-    try await thread.run { try Reconciler($0).markCompared(table, result) }
+    try await thread.run { try $0.reconciler.markCompared(table, result) }
     return rows
   }
 }

@@ -61,6 +61,12 @@ struct UnrecordedWrites {
     return try tables()
   }
 
+  /// Records whether a table was compared as a whole in the round under way.
+  func setCompared(_ table: UnrecordedTable, _ isWhole: Bool) {
+    file.compared.removeAll { $0.table == table.table }
+    if isWhole { file.compared.append(table) }
+  }
+
   /// Returns tables that may have unrecorded rows, found only on this device.
   func tablesWithUnknownRows() throws -> Set<Name> {
     let tables = try tables().filter { table in

@@ -124,7 +124,7 @@ struct RoundSteps {
   /// - Parameter clockOffset: the server's clock minus this device's, in milliseconds.
   func finish(_ round: SyncRound, clockOffset: Int64?) throws -> SyncReport {
     var report = round.report
-    for (table, rows) in round.reconciled.tables { try Reconciler(file).end(table, rows) }
+    for (table, rows) in round.reconciled.tables { try file.reconciler.end(table, rows) }
     if let order = round.sentThrough {
       report.unreconciled = try file.unrecordedWrites.tables().count
       report.left = try file.queue.unconfirmedCount(through: order)

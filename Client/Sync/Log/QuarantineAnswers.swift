@@ -3,16 +3,21 @@ import FerrySQLite
 
 /// The user's answers to entries of the quarantine (SPEC.md §12).
 struct QuarantineAnswers {
-  let file: ReplicaFile
+  let quarantine: QuarantineTable
+  let failedUploads: FailedUploads
+  let operations: OperationLog
+  let batches: BatchWriter
+  let rows: RecordRows
+  let spaces: FileSpaces
 
-  private var connection: SQLiteConnection { file.connection }
-  private var quarantine: QuarantineTable { file.quarantine }
+  private var connection: SQLiteConnection { quarantine.connection }
+  private var tables: LocalTables { rows.tables }
 
   /// Deletes an entry. Returns true if it existed.
   func discard(_ number: Int64) throws -> Bool {
     try connection.transaction {
       let isFound = try quarantine.remove(number)
-      if isFound { try file.log("discarded", "entry \(number) of the quarantine") }
+      if isFound { try tables.log("discarded", "entry \(number) of the quarantine") }
       return isFound
     }
   }
@@ -27,12 +32,12 @@ struct QuarantineAnswers {
     guard let entry = try quarantine.entry(number) else {
       throw ReplicaError.notFound(.quarantineEntry(number))
     }
-    _ = try file.write { _ in
+    _ = try spaces.write { _ in
       try connection.deferForeignKeys()
       for operation in entry.operations {
         let isRefused = entry.refused.contains(operation.id)
         let changes = try isRefused ? edits(changes, of: operation) : []
-        if try file.uploads.requeue(operation, of: number, changing: changes) { continue }
+        if try requeue(operation, of: number, changing: changes) { continue }
         try replay(operation, changing: changes, of: number)
       }
       try quarantine.remove(number)
@@ -51,7 +56,7 @@ struct QuarantineAnswers {
         "the entry deletes records of \(table), and has no values to change",
         advice: "retry the entry as it is, or discard it")
     }
-    let plan = try file.tables.plainPlan(for: table)
+    let plan = try tables.plainPlan(for: table)
     let edits = plan.table.spaceColumns(changes)
     try plan.checkKnown(edits)
     return edits
@@ -64,11 +69,11 @@ struct QuarantineAnswers {
     let key = operation.key
     if let batch = operation.batch {
       let columns = operation.repeated(changing: changes) { _ in nil }
-      return try file.batches.record(batch, columns, in: key.table)
+      return try batches.record(batch, columns, in: key.table)
     }
-    let plan = try file.tables.plainPlan(for: key.table)
+    let plan = try tables.plainPlan(for: key.table)
     let columns = try operation.repeated(changing: changes) { name in
-      plan.known.contains(name) ? try file.rows.value(of: name, in: key) : nil
+      plan.known.contains(name) ? try rows.value(of: name, in: key) : nil
     }
     let states = plan.unstamped(columns)
     switch operation.kind {
@@ -81,5 +86,23 @@ struct QuarantineAnswers {
     case .delete: try plan.delete(key.record)
     case .batch: break
     }
+  }
+  /// Sends a rejected operation of an upload-only table again unchanged: the row is still there.
+  /// Changes are written to the row and recorded. Returns `false` for an operation to write to the
+  /// table again.
+  private func requeue(
+    _ operation: SyncOperation, of entry: Int64, changing changes: [Column]
+  ) throws -> Bool {
+    let table = operation.key.table
+    guard operation.batch == nil, try tables.tracked.uploads().contains(table),
+      let order = try quarantine.order(of: operation.id, in: entry)
+    else { return false }
+    try operations.rememberClock()
+    try failedUploads.requeue(order, .present)
+    guard !changes.isEmpty, operation.kind != .delete else { return true }
+    let plan = try tables.plainPlan(for: table)
+    let known = changes.filter { plan.known.contains($0.name) }
+    if !known.isEmpty { _ = try plan.update(operation.key.record, plan.unstamped(known)) }
+    return true
   }
 }

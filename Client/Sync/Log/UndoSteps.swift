@@ -3,10 +3,22 @@ import FerrySQLite
 
 /// The undo of this device's own operations: the driver of ``UndoDecision``.
 struct UndoSteps {
-  let file: ReplicaFile
+  let queue: OperationTable
+  let chain: PacketChain
+  let refreshes: RefreshTable
+  let rows: RecordRows
+  let settings: ServerSettings
+  let capture: CaptureContext
+  let spaces: FileSpaces
 
-  private var connection: SQLiteConnection { file.connection }
-  private var queue: OperationTable { file.queue }
+  private var connection: SQLiteConnection { queue.connection }
+  private var tables: LocalTables { rows.tables }
+  private var formerParents: FormerParents {
+    get throws {
+      FormerParents(
+        rows: rows, former: FormerRows(queue: queue), device: try settings.identity().device)
+    }
+  }
 
   /// Undoes an operation of this device: values that nothing has changed since become the former values
   /// again. If the server accepts no operation, the undone one leaves the queue; otherwise the undo is an
@@ -15,7 +27,7 @@ struct UndoSteps {
   /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not here (any more);
   ///   ``ReplicaError/cannotAnswer(_:advice:)`` if it has no value left to undo.
   func undo(_ id: OperationID) throws -> Int {
-    try file.write { _ in try revert(id) }
+    try spaces.write { _ in try revert(id) }
   }
 
   /// Undoes an operation within an open transaction.
@@ -28,9 +40,9 @@ struct UndoSteps {
 
   private func revert(_ own: OwnOperation) throws -> Int {
     let (operation, key) = (own.operation, own.operation.key)
-    let plan = try file.tables.plainPlan(for: key.table)
+    let plan = try tables.plainPlan(for: key.table)
     let present = operation.columns.map(\.name).filter(plan.known.contains)
-    let decision = UndoDecision(own, on: try file.rows.row(key, plan.table, present))
+    let decision = UndoDecision(own, on: try rows.row(key, plan.table, present))
     if let order = try queue.order(of: own.operation.id),
       decision.removesOperation(at: try place(of: key, at: order, decision))
     {
@@ -49,14 +61,14 @@ struct UndoSteps {
       throw ReplicaError.cannotAnswer(
         "the replica has no former values of a batch", advice: "make another batch")
     }
-    if let columns = decision.written { try file.formerParents.insert(for: key, columns) }
+    if let columns = decision.written { try formerParents.insert(for: key, columns) }
     try write(decision, to: key, plan)
     return decision.columnCount(of: operation)
   }
 
   /// Writes the former values to the record's row.
   private func write(_ decision: UndoDecision, to key: RecordKey, _ plan: ApplyPlan) throws {
-    try file.tables.foreignKeys.naming(key) {
+    try tables.foreignKeys.naming(key) {
       switch decision {
       case .restore(let columns):
         try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
@@ -82,15 +94,15 @@ struct UndoSteps {
   // MARK: Operations that the server does not accept
 
   private func packet(at order: Int64) throws -> FrozenPacket? {
-    try file.packets.current().first { $0.orders.contains(order) }
+    try PacketTable(connection: connection).current().first { $0.orders.contains(order) }
   }
 
   private func place(
     of key: RecordKey, at order: Int64, _ decision: UndoDecision
   ) throws -> UndoDecision.Place {
     let isAccepted =
-      try file.settings.writesRefused() == nil || file.tables.tracked.uploads().contains(key.table)
-    guard !isAccepted, let plan = try file.tables.plan(for: key.table) else {
+      try settings.writesRefused() == nil || tables.tracked.uploads().contains(key.table)
+    guard !isAccepted, let plan = try tables.plan(for: key.table) else {
       return UndoDecision.Place(isAccepted: true)
     }
     let isSent = try packet(at: order).map { $0.state != .frozen } ?? false
@@ -103,7 +115,7 @@ struct UndoSteps {
       isSent: isSent, hasLater: hasLater,
       concernsOthers: try plan.concernsOthers(key.record), hasFollowers: !plan.followers.isEmpty,
       lacksParents: try decision.written.map {
-        try !file.formerParents.missing(for: key, $0).isEmpty
+        try !formerParents.missing(for: key, $0).isEmpty
       }
         ?? false)
   }
@@ -114,12 +126,12 @@ struct UndoSteps {
     _ own: OwnOperation, at order: Int64, _ decision: UndoDecision, _ plan: ApplyPlan
   ) throws -> Int {
     let key = own.operation.key
-    if let packet = try packet(at: order) { try file.chain.reopenPackets(from: packet) }
-    return try file.capture.during(.applying) {
-      file.capture.beginApplying(key, decision == .delete ? .delete : .values)
+    if let packet = try packet(at: order) { try chain.reopenPackets(from: packet) }
+    return try capture.during(.applying) {
+      capture.beginApplying(key, decision == .delete ? .delete : .values)
       try write(decision, to: key, plan)
       try queue.forget(order...order)
-      if decision == .batch { try queue.releaseBatches() } else { try file.refreshes.add([key]) }
+      if decision == .batch { try queue.releaseBatches() } else { try refreshes.add([key]) }
       return decision.columnCount(of: own.operation)
     }
   }

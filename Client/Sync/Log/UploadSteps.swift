@@ -14,20 +14,22 @@ import FerrySQLite
 struct UploadSteps {
   private static let followsText = "it follows a change that failed"
 
-  let file: ReplicaFile
+  let failedUploads: FailedUploads
+  let operations: OperationLog
+  let tables: LocalTables
+  let answers: QuarantineAnswers
 
-  private var connection: SQLiteConnection { file.connection }
-  private var failedUploads: FailedUploads { file.failedUploads }
-  private var quarantine: QuarantineTable { file.quarantine }
-  private var packets: PacketTable { file.packets }
-  private var operations: OperationLog { file.operations }
+  private var connection: SQLiteConnection { failedUploads.connection }
+  private var quarantine: QuarantineTable { answers.quarantine }
+  private var packets: PacketTable { operations.packets }
+  private var queue: OperationTable { operations.queue }
 
   /// Returns the unconfirmed state of records, by table and record; `nil` for all tables.
   func states(of table: Name?, limit: Int) throws -> [UploadState] {
     try failedUploads.states(of: table, limit: limit).map { state in
       guard state.key.record.isEmpty else { return state }
       var state = state
-      state.batch = try file.queue.batch(state.identifier)
+      state.batch = try queue.batch(state.identifier)
       return state
     }
   }
@@ -37,16 +39,17 @@ struct UploadSteps {
   /// Marks operations up to this place as failed: the sync that should have sent them, or had made
   /// a packet of them, failed.
   func markFailed(through order: Int64, _ detail: String) throws {
-    let tables = try file.tables.tracked.uploads(automatic: false)
-    if tables.isEmpty { return }
+    let tracked = try tables.tracked.uploads(automatic: false)
+    if tracked.isEmpty { return }
     try connection.transaction {
       let first = try packets.lastConfirmedOrder() + 1
       let last = max(order, try packets.lastFrozenOrder())
       guard first <= last else { return }
-      let failed = try failedUploads.queue().failed(in: first...last, of: tables)
+      let failed = try failedUploads.queue().failed(in: first...last, of: tracked)
       let count = try failedUploads.mark(failed, detail)
       if count > 0 {
-        try file.log("unsent", "not delivered: \(count.counted("operation")) of upload-only tables")
+        try tables.log(
+          "unsent", "not delivered: \(count.counted("operation")) of upload-only tables")
       }
     }
   }
@@ -56,14 +59,14 @@ struct UploadSteps {
   /// Removes failed operations from the queue unless the pull before has shown their arrival, and
   /// returns automatic ones to it.
   func prepare() throws {
-    guard try !file.tables.tracked.uploads().isEmpty || failedUploads.hasMarks() else { return }
+    guard try !tables.tracked.uploads().isEmpty || failedUploads.hasMarks() else { return }
     try connection.transaction {
       try withdrawFailed()
       try withholdFollowers()
     }
-    let automatic = try file.tables.tracked.uploads(automatic: true)
+    let automatic = try tables.tracked.uploads(automatic: true)
     for entry in try quarantine.entries(within: automatic) {
-      try file.quarantineAnswers.retry(entry, changing: [])
+      try answers.retry(entry, changing: [])
     }
     guard try failedUploads.hasUnsent() else { return }
     try connection.transaction { try requeueUnsent { automatic.contains($0.table) } }
@@ -81,13 +84,13 @@ struct UploadSteps {
   /// Removes later operations on records with a failed one from the queue, unless they are in a
   /// packet.
   func withholdFollowers() throws {
-    let tables = Set(try file.tables.tracked.uploads())
-    guard !tables.isEmpty else { return }
+    let tracked = Set(try tables.tracked.uploads())
+    guard !tracked.isEmpty else { return }
     // Mostly no record with a failed operation is in the queue, and the queue need not be loaded.
     let failed = try failedUploads.recordsWithFollowers()
     guard !failed.isEmpty else { return }
     let followers = try failedUploads.queue().followers(
-      of: failed, after: packets.lastFrozenOrder(), of: tables)
+      of: failed, after: packets.lastFrozenOrder(), of: tracked)
     try withhold(followers.map { ($0, Self.followsText) })
   }
 
@@ -110,7 +113,7 @@ struct UploadSteps {
     for change in gaps.changes { try packets.perform(change) }
     // Operations that cancel each other out are left in no packet.
     for row in rows where gaps.changes.contains(.remove(row.number)) {
-      try file.queue.forget(row.orders)
+      try queue.forget(row.orders)
     }
     try connection.run("UPDATE ferry_replica SET tail = ?", gaps.tail)
   }
@@ -131,7 +134,7 @@ struct UploadSteps {
       try withholdFollowers()
     }
     for entry in try quarantine.uploads(table, record) {
-      try file.quarantineAnswers.retry(entry, changing: [])
+      try answers.retry(entry, changing: [])
     }
     try connection.transaction { try requeueUnsent(isChosen) }
     return try max(0, before - failedUploads.count())
@@ -150,26 +153,5 @@ struct UploadSteps {
     let chosen = try failedUploads.unsent().returning { isChosen($0.key) }
     try operations.rememberClock()
     for order in chosen { try failedUploads.requeue(order, .former) }
-  }
-
-  // MARK: Rejected
-
-  /// Sends a rejected operation of an upload-only table again unchanged: the row is still there.
-  /// Changes are written to the row and recorded. Returns `false` for an operation to write to the
-  /// table again.
-  func requeue(_ operation: SyncOperation, of entry: Int64, changing changes: [Column]) throws
-    -> Bool
-  {
-    let table = operation.key.table
-    guard operation.batch == nil, try file.tables.tracked.uploads().contains(table),
-      let order = try quarantine.order(of: operation.id, in: entry)
-    else { return false }
-    try operations.rememberClock()
-    try failedUploads.requeue(order, .present)
-    guard !changes.isEmpty, operation.kind != .delete else { return true }
-    let plan = try file.tables.plainPlan(for: table)
-    let known = changes.filter { plan.known.contains($0.name) }
-    if !known.isEmpty { _ = try plan.update(operation.key.record, plan.unstamped(known)) }
-    return true
   }
 }

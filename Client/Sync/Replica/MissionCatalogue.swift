@@ -52,6 +52,6 @@ struct DeferredMissions {
     guard
       try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", MissionRecord.table)
     else { return }
-    try connection.transaction { try KeptRetry(file).apply([.unknown(in: MissionRecord.table)]) }
+    try connection.transaction { try file.keptRetry.apply([.unknown(in: MissionRecord.table)]) }
   }
 }

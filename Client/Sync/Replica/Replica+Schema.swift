@@ -63,7 +63,7 @@ extension Replica {
   ) async throws -> TrackReport {
     try await typed {
       try await thread.runUntilCancelled { file in
-        try KeptRetry(file).reporting(progress) {
+        try file.keptRetry.reporting(progress) {
           try BulkTracking(file: file).trackSpace(creatingKey: key)
         }
       }

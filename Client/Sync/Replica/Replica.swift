@@ -256,7 +256,7 @@ public final class Replica: DatabaseAccess {
   ) async throws {
     try await typed {
       try await thread.runUntilCancelled { file in
-        try KeptRetry(file).reporting(progress) {
+        try file.keptRetry.reporting(progress) {
           try file.track(tables, creatingKey: key, direction: direction, identity: identity)
         }
       }

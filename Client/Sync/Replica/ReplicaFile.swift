@@ -22,14 +22,12 @@ package final class ReplicaFile {
   let credentials: any CredentialStore
   /// The source of identifiers.
   let random: () -> UInt64
-  /// Attempts to apply changes, also in rolled back transactions: a measure of the cost.
-  var attempts = 0
+  /// The attempts to apply changes.
+  let attempts = ApplyAttempts()
   /// How first lists are filled in beside their tables, in all spaces of the file.
   package var firstListOptions = FirstListOptions()
   /// The first list that is being filled in.
   var filling: ListFilling?
-  /// Runs after deferred changes were tried, now and then.
-  var whileRetrying: (() -> Void)?
   /// The tables of the file, as the space knows them.
   let tables: LocalTables
   /// Reports changed tables to live queries.
@@ -157,10 +155,18 @@ package final class ReplicaFile {
       operations: operations, chain: chain, quarantine: quarantine, refreshes: refreshes,
       tables: tables, wallClock: wallClock)
   }
-  var quarantineAnswers: QuarantineAnswers { QuarantineAnswers(file: self) }
+  var quarantineAnswers: QuarantineAnswers {
+    QuarantineAnswers(
+      quarantine: quarantine, failedUploads: failedUploads, operations: operations,
+      batches: batches, rows: rows, spaces: spaces)
+  }
 
   var failedUploads: FailedUploads { FailedUploads(connection: connection) }
-  var uploads: UploadSteps { UploadSteps(file: self) }
+  var uploads: UploadSteps {
+    UploadSteps(
+      failedUploads: failedUploads, operations: operations, tables: tables,
+      answers: quarantineAnswers)
+  }
 
   var conflicts: ConflictTable { ConflictTable(connection: connection, limits: limits) }
   var conflictLog: ConflictLog {
@@ -176,10 +182,20 @@ package final class ReplicaFile {
   }
 
   var batches: BatchWriter { BatchWriter(tables: tables, queue: queue, kept: kept) }
-  var undoSteps: UndoSteps { UndoSteps(file: self) }
+  var undoSteps: UndoSteps {
+    UndoSteps(
+      queue: queue, chain: chain, refreshes: refreshes, rows: rows, settings: settings,
+      capture: capture, spaces: spaces)
+  }
   var reports: ReplicaReports { ReplicaReports(file: self) }
   var rounds: RoundSteps { RoundSteps(file: self) }
   var unrecordedWrites: UnrecordedWrites { UnrecordedWrites(file: self) }
+  var reconciler: Reconciler {
+    Reconciler(
+      existingRows: tracking.existingRows, operations: operations,
+      unrecordedWrites: unrecordedWrites, kept: kept, refreshes: refreshes,
+      lostValues: LostValues(self), state: state, own: ownNames)
+  }
 
   // MARK: Pulled changes
 
@@ -192,6 +208,17 @@ package final class ReplicaFile {
 
   /// Changes waiting for the local schema.
   var kept: KeptChanges { KeptChanges(connection: connection, limits: limits) }
+
+  /// The retries of waiting changes outside of a pull.
+  var keptRetry: KeptRetry {
+    KeptRetry(
+      kept: kept, staged: stagedPages, rows: DanglingRows(self),
+      adoption: SpellingAdoption(file: self), actions: pulledActions, attempts: attempts
+    ) { try ApplyPass(file: self, device: self.identity().device, $0) }
+  }
+  var pulledActions: PulledActions.Interception {
+    PulledActions.Interception(spaces: spaces, tables: tables, capture: capture)
+  }
 
   var stagedPages: StagedPages { StagedPages(connection: connection, limits: limits) }
 
@@ -228,7 +255,10 @@ package final class ReplicaFile {
   // MARK: The space
 
   /// The device's identifier, the server and the token.
-  var settings: ServerSettings { ServerSettings(file: self) }
+  var settings: ServerSettings {
+    ServerSettings(
+      path: path, place: place, credentials: credentials, spaces: spaces, state: state)
+  }
 
   /// The cursor, and the end of the last round.
   var state: ReplicaState {
@@ -267,11 +297,7 @@ package final class ReplicaFile {
 
   /// Runs `body` in one transaction; the tracked changes in it become one group in each space.
   package func write<T>(_ body: (Database) throws -> T) throws -> T {
-    let first = spaces.first ?? self
-    return try first.connection.transaction {
-      try spaces.beginChanges()
-      return try body(Database(connection: first.connection, owner: spaces))
-    }
+    try spaces.write(body)
   }
 
   /// Runs `body` in one transaction as ``write(_:)`` does. `body` reports how many milliseconds ago the next

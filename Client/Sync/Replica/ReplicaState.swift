@@ -91,7 +91,8 @@ struct ReplicaState {
     try connection.run("UPDATE ferry_replica SET clock_offset = ?", offset)
   }
 
-  private func log(_ event: String, _ detail: String) throws {
+  /// Adds an entry to the log.
+  func log(_ event: String, _ detail: String) throws {
     try EventLog(connection: connection).append(event, detail, now: wallClock())
   }
 }

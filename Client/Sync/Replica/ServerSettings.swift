@@ -4,9 +4,15 @@ import FerrySQLite
 
 /// The device's identifier, the server and the token of a space: in `ferry_replica` and in the credential store.
 struct ServerSettings {
-  let file: ReplicaFile
+  let path: String
+  /// The beginning of the paths of the space's files beside the database.
+  let place: String
+  let credentials: any CredentialStore
+  let spaces: FileSpaces
+  let state: ReplicaState
 
-  private var connection: SQLiteConnection { file.connection }
+  private var connection: SQLiteConnection { state.connection }
+  private var isFirst: Bool { connection.namespace.number == 1 }
 
   func identity() throws -> (device: DeviceID, server: ServerAddress?) {
     let found = try connection.first(
@@ -15,7 +21,7 @@ struct ServerSettings {
       (row.uniqueID(0), row.optionalText(1), row.optionalText(2), row.optionalText(3))
     }
     guard let found, let device = found.0 else {
-      throw ReplicaError.cannotOpen(path: file.path, "its device identity is missing")
+      throw ReplicaError.cannotOpen(path: path, "its device identity is missing")
     }
     let space = found.2.flatMap { SpaceName($0) }
     let server = found.1.flatMap { url in
@@ -30,10 +36,10 @@ struct ServerSettings {
   func access() throws -> ServerAccess? {
     guard let address = try identity().server else { return nil }
     guard try hasToken() else { return ServerAccess(address: address, token: nil) }
-    guard let credential = try file.credentials.credential(of: file.place) else {
+    guard let credential = try credentials.credential(of: place) else {
       throw ReplicaError.tokenMissing(
         "the token's file is missing: "
-          + "was \(file.path) copied without \(FileCredentialStore.file(of: file.place))?")
+          + "was \(path) copied without \(FileCredentialStore.file(of: place))?")
     }
     guard credential.server == address.url, credential.space == address.space else {
       throw ReplicaError.tokenMissing(
@@ -93,7 +99,7 @@ struct ServerSettings {
     }
     try configure(address, token: token, isFound: isKnown && isFound())
     // A watch of another process sees the entry: SQLite writes no page for equal values.
-    if isKnown && file.number != 1 { try file.log("token", "the token of the space was replaced") }
+    if isKnown && !isFirst { try state.log("token", "the token of the space was replaced") }
   }
 
   /// Returns true if the server has had the space. It may have lost it since.
@@ -102,7 +108,7 @@ struct ServerSettings {
   }
 
   private func isStored(_ credential: Credential?) -> Bool {
-    guard let stored = try? file.credentials.credential(of: file.place) else { return false }
+    guard let stored = try? credentials.credential(of: place) else { return false }
     return stored == credential
   }
 
@@ -118,16 +124,16 @@ struct ServerSettings {
   }
 
   private func checkSpace(of address: ServerAddress) throws {
-    let others = try file.number == 1 ? file.spaces.list().map(\.space) : []
+    let others = try isFirst ? spaces.list().map(\.space) : []
     guard !others.contains(address.space.value) else {
       throw ReplicaError.cannotJoin(
         space: address.space.value, "this file has joined it already; leave it first")
     }
     guard let old = try identity().server, old.space != address.space,
-      try file.state.load().epoch != nil
+      try state.load().epoch != nil
     else { return }
     throw ReplicaError.cannotOpen(
-      path: file.path, "it belongs to space \(old.space); use another file for \(address.space)")
+      path: path, "it belongs to space \(old.space); use another file for \(address.space)")
   }
 
   /// Sets the server. A replica synced with one space cannot move to another: the cursor and the
@@ -144,10 +150,10 @@ struct ServerSettings {
           + "writes_refused = NULL",
         address.url, address.space.value, address.certificateAuthorities, token == nil ? 0 : 1,
         isFound ? 1 : 0)
-      try file.credentials.store(
+      try credentials.store(
         token.map { Credential(server: address.url, space: address.space, token: $0) },
-        of: file.place)
-      for warning in try warnings() { try file.log("warning", warning) }
+        of: place)
+      for warning in try warnings() { try state.log("warning", warning) }
     }
   }
 }

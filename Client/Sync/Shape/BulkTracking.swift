@@ -39,7 +39,7 @@ struct BulkTracking {
   private func applyRowsOfLaterTables() throws {
     try connection.transaction {
       try file.kept.openAll()
-      try KeptRetry(file).apply([.open])
+      try file.keptRetry.apply([.open])
     }
   }
 

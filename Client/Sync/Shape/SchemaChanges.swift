@@ -105,8 +105,8 @@ final class SchemaChanges {
       try update(name, isAltered: altered.contains(name), isGuarded: isGuarded)
     }
     try triggers.install(for: changed)
-    for table in changed { try Reconciler(file).storeOverwritten(in: table) }
-    try KeptRetry(file).apply(changed.map { .unknown(in: $0.name) })
+    for table in changed { try file.reconciler.storeOverwritten(in: table) }
+    try file.keptRetry.apply(changed.map { .unknown(in: $0.name) })
     try markChecked()
   }
 

@@ -83,7 +83,7 @@ struct SpellingAdoption {
     for table in schemas { try file.triggers.storeSignature(of: table) }
     try file.triggers.install(for: schemas)
     try file.schemaChanges.refresh()
-    try KeptRetry(file).apply(schemas.map { .ofTable($0.name) })
+    try file.keptRetry.apply(schemas.map { .ofTable($0.name) })
   }
 
   /// Uses the spelling of changes waiting for tables, now tracked.

@@ -46,9 +46,9 @@ struct TableTracking {
       }
       for table in added { try recordRows(ofAdded: table) }
       try file.triggers.install(for: added)
-      for table in schemas { try Reconciler(file).storeOverwritten(in: table) }
+      for table in schemas { try file.reconciler.storeOverwritten(in: table) }
       // Each pull tries changes rejected by the schema.
-      try KeptRetry(file).apply(schemas.map { .unknown(in: $0.name) })
+      try file.keptRetry.apply(schemas.map { .unknown(in: $0.name) })
       try SpellingAdoption(file: file).adopt(forTracked: added)
       try file.schemaChanges.markChecked()
     }

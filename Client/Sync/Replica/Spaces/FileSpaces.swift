@@ -135,6 +135,17 @@ final class FileSpaces {
     } ?? []
   }
 
+  // MARK: Writing
+
+  /// Runs `body` in one transaction; the tracked changes in it become one group in each space.
+  func write<T>(_ body: (Database) throws -> T) throws -> T {
+    guard let first else { throw ReplicaError.closed }
+    return try first.connection.transaction {
+      try beginChanges()
+      return try body(Database(connection: first.connection, owner: self))
+    }
+  }
+
   // MARK: Triggers
 
   /// Applies changes deferred by other spaces because rows of this file blocked them, such as a row
@@ -150,7 +161,7 @@ final class FileSpaces {
           }
           guard !waiting.isEmpty else { return }
           try other.kept.openUnseen()
-          try KeptRetry(other).apply([.open])
+          try other.keptRetry.apply([.open])
         }
       } catch {
         continue
