@@ -216,7 +216,7 @@ lint: ## Check the format of all sources, the prose of the documents, quoting, a
 	Scripts/check-waits.py Tests Sources/Proving/Laboratory
 	Scripts/check-names.py Client Server Sources Protocol
 	Scripts/check-errors.py Client Server Sources Protocol
-	Scripts/check-machines.py 26.8 Client/Sync
+	Scripts/check-machines.py 27.1 Client/Sync
 	Scripts/check-text.py Client Server Sources Protocol Examples Scripts
 	$(SWIFT) package dump-package | Scripts/check-manifest.py
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format lint --strict

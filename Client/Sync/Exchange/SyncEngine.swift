@@ -140,29 +140,27 @@ package struct SyncEngine: Sendable {
   }
 
   /// Repeats a request after a temporary failure, with exponential back-off, jitter and the
-  /// server's pause.
-  ///
-  /// Two failures are not repeated: the server requests a longer pause than a sync waits, or the
-  /// request exceeded the time limit. Then the user has waited long enough, and a watch retries
-  /// anyway.
+  /// server's pause, by the rules of ``RequestRetry``.
   func retrying<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
-    var failures = 0
+    var retry = RequestRetry(pauseMax: options.retry.retryAfterMax)
     while true {
       do {
         return try await body()
       } catch {
-        let failure = ReplicaError(error)
-        failures += 1
-        let wish = (error as? AskedToWait)?.pause
-        if let asked = error as? AskedToWait, asked.pause > options.retry.retryAfterMax {
-          throw asked.explained
+        let asked = error as? AskedToWait
+        let failure = RequestRetry.Failure(
+          error: ReplicaError(error), pause: asked?.pause,
+          isTimedOut: (error as? NetworkError)?.kind == .timedOut,
+          isForeign: error is ForeignAnswer)
+        let step = retry.handle(failure) { failures in
+          options.retry.delay(
+            afterFailures: failures, retryAfter: asked?.pause, random: surroundings.random())
         }
-        if let foreign = error as? ForeignAnswer, !failure.isTransient { throw foreign }
-        guard failure.isTransient, (error as? NetworkError)?.kind != .timedOut,
-          let delay = options.retry.delay(
-            afterFailures: failures, retryAfter: wish, random: surroundings.random())
-        else { throw (error as? AskedToWait)?.explained ?? failure }
-        try await surroundings.sleep(delay)
+        switch step {
+        case .retry(let delay): try await surroundings.sleep(delay)
+        case .fail: throw asked?.explained ?? failure.error
+        case .failForeign: throw error
+        }
       }
     }
   }

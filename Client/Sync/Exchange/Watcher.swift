@@ -159,7 +159,7 @@ package struct Watcher: Sendable {
     _ live: SharedLiveHead, _ pauses: WatchPauses, _ progress: @escaping SyncEngine.Progress,
     _ onEvent: @Sendable (Event) -> Void
   ) async throws {
-    var hasSynced = false
+    var rules = WatchRules()
     for await _ in wakeups.stream {
       do {
         guard try await hasWork(live.now.trusted) else { continue }
@@ -169,29 +169,23 @@ package struct Watcher: Sendable {
           continue
         }
         let now = live.now
-        let head = now.trusted
-        let report = try await engine.sync(trustingHead: head, progress: progress)
+        let report = try await engine.sync(trustingHead: now.trusted, progress: progress)
         onEvent(.synced(report))
         live.update { $0.trust(now.history) }
-        hasSynced = true
-        guard report.left > 0 || report.unreconciled > 0 else {
+        guard rules.succeed(report) == .retry else {
           pauses.succeed()
           continue
         }
-        try await pauses.rest(.sync)
-        wakeups.wake()
       } catch {
         let failure = ReplicaError(error)
-        if failure.isStop { throw CancellationError() }
-        // A server trusted before may be behind a portal's page now, or renew its certificate soon.
-        // If it was never trusted, the setup is wrong.
-        guard
-          failure.isTransient || failure.isOverQuota || hasSynced && failure.isUntrusted
-        else { throw failure }
-        onEvent(.offline(failure))
-        try await pauses.rest(.sync)
-        wakeups.wake()
+        switch rules.fail(failure) {
+        case .stop: throw CancellationError()
+        case .fail: throw failure
+        case .retry, .wait: onEvent(.offline(failure))
+        }
       }
+      try await pauses.rest(.sync)
+      wakeups.wake()
     }
   }
 
@@ -199,10 +193,12 @@ package struct Watcher: Sendable {
     guard let head else { return true }
     return try await engine.thread.run { file in
       let state = try file.syncState()
-      return try state.epoch == nil || head > state.applied || file.queue.count() > 0
-        || file.nameSteps.hasUnsent() || !file.refreshes.isEmpty()
-        || file.tables.tracked.hasReturning()
-        || !file.unrecordedWrites.current().isEmpty
+      return WatchRules.Work(
+        applied: state.epoch.map { _ in state.applied }, hasOperations: try file.queue.count() > 0,
+        hasUnsentName: try file.nameSteps.hasUnsent(), hasRefreshes: try !file.refreshes.isEmpty(),
+        hasReturning: try file.tables.tracked.hasReturning(),
+        hasUnrecorded: try !file.unrecordedWrites.current().isEmpty
+      ).isDue(at: head)
     }
   }
 }

@@ -10,6 +10,11 @@ package struct ServerAccess: Sendable {
 
   init(address: ServerAddress, token: String?) { (self.address, stored) = (address, token) }
 
+  /// Returns true if both have one server and one stored token.
+  func isSame(as other: ServerAccess) -> Bool {
+    address == other.address && stored == other.stored
+  }
+
   /// Returns the token for a request; `nil` if the server is open.
   ///
   /// - Parameter rejected: a token rejected by the server.

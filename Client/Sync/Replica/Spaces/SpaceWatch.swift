@@ -14,6 +14,16 @@ struct SpaceWatch: Sendable {
     case rested(Int)
   }
 
+  private typealias Steps = ThrowingTaskGroup<Step, any Error>
+
+  /// The parts of a running watch.
+  private struct Run: Sendable {
+    let changes: Wakeups
+    let spaces: SharedSpaces
+    let progress: @Sendable (SyncProgress) -> Void
+    let onEvent: @Sendable (String?, Replica.WatchEvent) -> Void
+  }
+
   /// Watches all spaces, also those joined meanwhile, until the task is cancelled, the file fails,
   /// or no space can continue.
   func run(
@@ -22,80 +32,81 @@ struct SpaceWatch: Sendable {
   ) async throws {
     let changes = first.watches.add()
     defer { first.watches.remove(changes) }
-    let spaces = SharedSpaces(WatchedSpaces(first: first.number))
+    let run = Run(
+      changes: changes, spaces: SharedSpaces(WatchedSpaces(first: first.number)),
+      progress: progress, onEvent: onEvent)
     try await withThrowingTaskGroup(of: Step.self) { group in
-      func begin(_ replica: Replica) {
-        group.addTask {
-          let space = await replica.spaceName()
-          do {
-            try await watch(replica, progress: progress) { event in
-              if case .synced = event { spaces.update { $0.succeed(replica.number) } }
-              onEvent(space, event)
-            } fileChanged: {
-              changes.wake()
-            }
-            return .ended(replica, .cancelled)
-          } catch {
-            return .ended(replica, ReplicaError(error))
-          }
-        }
-      }
-      func awaitChange() {
-        group.addTask {
-          for await _ in changes.stream { return .spacesMayHaveChanged }
-          throw CancellationError()
-        }
-      }
-      func rest(_ number: Int, afterFailures failures: Int) {
-        let surroundings = first.engine.surroundings
-        let pause = surroundings.watch.stopped.delay(
-          afterFailures: failures, random: surroundings.random())
-        guard let pause else { return }
-        group.addTask {
-          try await surroundings.sleep(pause)
-          return .rested(number)
-        }
-      }
       group.addTask { [self] in
         try await attendCompanions()
         return .spacesMayHaveChanged
       }
       defer { group.cancelAll() }
-      // The servers and tokens of stopped spaces.
-      var stopped: [Int: ServerAccess] = [:]
-      begin(first)
+      begin(first, run, &group)
       changes.wake()
-      awaitChange()
-      while let step = try await group.next() {
-        switch step {
-        case .spacesMayHaveChanged:
-          for replica in try await whileBusy({ try await first.joinedReplicas() }) {
-            let access = stopped[replica.number]
-            let isChanged = if let access { await replica.isChanged(since: access) } else { false }
-            if spaces.update({ $0.admit(replica.number, isChanged: isChanged) }) {
-              stopped[replica.number] = nil
-              begin(replica)
-            }
-          }
-          awaitChange()
-        case .rested(let number):
-          switch spaces.update({ $0.resume(number) }) {
-          case .watchFirst: begin(first)
-          case .look: changes.wake()
-          case nil: break
-          }
-        case .ended(let replica, let error):
-          try Task.checkCancellation()
-          if let reason = spaces.update({ $0.end(error) }) { throw reason }
-          // The file may have left it.
-          guard let (space, access) = try await whileBusy({ try await replica.namedAccess() })
-          else { continue }
-          stopped[replica.number] = access
-          let (failures, isNews) = spaces.update { $0.rest(replica.number, error) }
-          if isNews { onEvent(space, .stopped(space: space, error)) }
-          rest(replica.number, afterFailures: failures)
-        }
+      awaitChange(run, &group)
+      while let step = try await group.next() { try await perform(step, run, &group) }
+    }
+  }
+
+  private func perform(_ step: Step, _ run: Run, _ group: inout Steps) async throws {
+    switch step {
+    case .spacesMayHaveChanged:
+      for replica in try await whileBusy({ try await first.joinedReplicas() }) {
+        let isResting = run.spaces.update { $0.isResting(replica.number) }
+        let access = isResting ? try? await replica.access() : nil
+        if run.spaces.update({ $0.admit(replica.number, access) }) { begin(replica, run, &group) }
       }
+      awaitChange(run, &group)
+    case .rested(let number):
+      switch run.spaces.update({ $0.resume(number) }) {
+      case .watchFirst: begin(first, run, &group)
+      case .look: run.changes.wake()
+      case nil: break
+      }
+    case .ended(let replica, let error):
+      try Task.checkCancellation()
+      if let reason = run.spaces.update({ $0.end(error) }) { throw reason }
+      // The file may have left it.
+      guard let (space, access) = try await whileBusy({ try await replica.namedAccess() })
+      else { return }
+      let (failures, isNews) = run.spaces.update { $0.rest(replica.number, access, error) }
+      if isNews { run.onEvent(space, .stopped(space: space, error)) }
+      rest(replica.number, afterFailures: failures, &group)
+    }
+  }
+
+  private func begin(_ replica: Replica, _ run: Run, _ group: inout Steps) {
+    group.addTask { [self] in
+      let space = await replica.spaceName()
+      do {
+        try await watch(replica, progress: run.progress) { event in
+          if case .synced = event { run.spaces.update { $0.succeed(replica.number) } }
+          run.onEvent(space, event)
+        } fileChanged: {
+          run.changes.wake()
+        }
+        return .ended(replica, .cancelled)
+      } catch {
+        return .ended(replica, ReplicaError(error))
+      }
+    }
+  }
+
+  private func awaitChange(_ run: Run, _ group: inout Steps) {
+    group.addTask {
+      for await _ in run.changes.stream { return .spacesMayHaveChanged }
+      throw CancellationError()
+    }
+  }
+
+  private func rest(_ number: Int, afterFailures failures: Int, _ group: inout Steps) {
+    let surroundings = first.engine.surroundings
+    let pause = surroundings.watch.stopped.delay(
+      afterFailures: failures, random: surroundings.random())
+    guard let pause else { return }
+    group.addTask {
+      try await surroundings.sleep(pause)
+      return .rested(number)
     }
   }
 
@@ -175,10 +186,4 @@ extension Replica {
 
   /// Returns the space's name; `nil` if there is none, or if the file has left it.
   func spaceName() async -> String? { try? await server()?.space.value }
-
-  /// Returns true if the space has another server or another stored token now.
-  fileprivate func isChanged(since access: ServerAccess) async -> Bool {
-    guard let now = try? await self.access() else { return false }
-    return now.address != access.address || now.stored != access.stored
-  }
 }

@@ -15,6 +15,8 @@ struct WatchedSpaces: Sendable {
 
   private struct Stop {
     var failures = 0
+    /// The server and the token at that time.
+    let access: ServerAccess
     var error: ReplicaError?
     /// False while it is watched again.
     var isResting: Bool
@@ -29,11 +31,16 @@ struct WatchedSpaces: Sendable {
   /// - Parameter first: the number of the first space, which is watched from the beginning.
   init(first: Int) { (self.first, known) = (first, [first]) }
 
+  /// Returns true if a space has stopped: the next look compares the server and the token.
+  func isResting(_ number: Int) -> Bool { stops[number]?.isResting == true }
+
   /// Returns true if a joined space is to be watched now.
   ///
-  /// - Parameter isChanged: true if it has another server or token than when it stopped.
-  mutating func admit(_ number: Int, isChanged: Bool) -> Bool {
-    if isChanged, stops[number]?.isResting == true { known.remove(number) }
+  /// - Parameter access: the server and the token of a resting space now.
+  mutating func admit(_ number: Int, _ access: ServerAccess? = nil) -> Bool {
+    if let access, let stop = stops[number], stop.isResting, !access.isSame(as: stop.access) {
+      known.remove(number)
+    }
     guard known.insert(number).inserted else { return false }
     begin(number)
     return true
@@ -46,7 +53,7 @@ struct WatchedSpaces: Sendable {
 
   /// Returns the step after the pause of a stopped space; `nil` if it is watched already.
   mutating func resume(_ number: Int) -> Step? {
-    guard stops[number]?.isResting == true else { return nil }
+    guard isResting(number) else { return nil }
     guard number == first else {
       known.remove(number)
       return .look
@@ -65,10 +72,12 @@ struct WatchedSpaces: Sendable {
 
   /// Records that a space rests. Returns the number of failures in a row, and whether the reason differs from
   /// the one before.
-  mutating func rest(_ number: Int, _ error: ReplicaError) -> (failures: Int, isNews: Bool) {
+  mutating func rest(
+    _ number: Int, _ access: ServerAccess, _ error: ReplicaError
+  ) -> (failures: Int, isNews: Bool) {
     let before = stops[number]
     let failures = (before?.failures ?? 0) + 1
-    stops[number] = Stop(failures: failures, error: error, isResting: true)
+    stops[number] = Stop(failures: failures, access: access, error: error, isResting: true)
     return (failures, before?.error != error)
   }
 
