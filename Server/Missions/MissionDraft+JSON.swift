@@ -7,20 +7,18 @@ extension MissionDraft {
   package init(decoding bytes: [UInt8]) throws(MissionDraftError) {
     do {
       self = try FerryProtocol.decode(bytes, depth: 4) { (reader) throws(MalformedMessage) in
-        try reader.missionDraft()
+        try MissionDraft(from: &reader)
       }
     } catch {
       throw MissionDraftError(error.reason, at: TextPlace(ofByte: error.offset, in: bytes))
     }
     if let fault = fault() { throw MissionDraftError(fault) }
   }
-}
 
-extension JSONReader {
-  fileprivate mutating func missionDraft() throws(MalformedMessage) -> MissionDraft {
-    var draft = MissionDraft(items: [])
+  private init(from reader: inout JSONReader) throws(MalformedMessage) {
+    self.init(items: [])
     var hasItems = false
-    try object { (key, reader) throws(MalformedMessage) in
+    try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "format":
         guard try reader.integer() == 1 else {
@@ -28,31 +26,32 @@ extension JSONReader {
         }
       // The server counts the versions, and the publisher names the space.
       case "space", "version": try reader.skip()
-      case "mission": draft.id = try MissionID(from: &reader, .standard)
-      case "title": draft.title = try reader.string()
-      case "summary": draft.summary = try reader.string()
-      case "priority": draft.priority = try reader.integer()
+      case "mission": id = try MissionID(from: &reader, .standard)
+      case "title": title = try reader.string()
+      case "summary": summary = try reader.string()
+      case "priority": priority = try reader.integer()
       case "after":
-        draft.after = try [MissionID](from: &reader, .standard)
-      case "chunkSize": draft.chunkSize = try reader.integer()
+        after = try [MissionID](from: &reader, .standard)
+      case "chunkSize": chunkSize = try reader.integer()
       case "items":
         hasItems = true
         try reader.array { (reader) throws(MalformedMessage) in
-          draft.items.append(try reader.draftItem(number: draft.items.count + 1))
+          items.append(try Item(from: &reader, number: items.count + 1))
         }
       default: throw reader.malformed("a mission has no member “\(try key.text())”")
       }
     }
-    guard hasItems else { throw malformed("a mission needs “items”") }
-    return draft
+    guard hasItems else { throw reader.malformed("a mission needs “items”") }
   }
+}
 
-  private mutating func draftItem(number: Int) throws(MalformedMessage) -> MissionDraft.Item {
+extension MissionDraft.Item {
+  fileprivate init(from reader: inout JSONReader, number: Int) throws(MalformedMessage) {
     var (path, file, url): (String?, String?, String?)
     var (size, hash): (Int64?, ContentHash?)
     var (kind, mediaType): (MissionItemKind?, String?)
     var (chunks, after, isHosted) = ([ContentHash](), [String](), Bool?.none)
-    try object { (key, reader) throws(MalformedMessage) in
+    try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "path": path = try reader.string()
       case "file": file = try reader.string()
@@ -80,18 +79,20 @@ extension JSONReader {
     let source: MissionDraft.Source
     if let file {
       guard size == nil, hash == nil, chunks.isEmpty, isHosted != false else {
-        throw malformed("item \(name): with a “file”, Ferry computes size and hashes")
+        throw reader.malformed("item \(name): with a “file”, Ferry computes size and hashes")
       }
-      if file.isEmpty || file.utf8.contains(0) { throw malformed("item \(name): “file” is empty") }
+      if file.isEmpty || file.utf8.contains(0) {
+        throw reader.malformed("item \(name): “file” is empty")
+      }
       source = .file(file)
     } else if let size, let hash {
       source = .known(
         FileDigest(size: size, hash: hash, chunks: chunks), isHosted: isHosted ?? (url == nil))
     } else {
-      throw malformed("item \(name) has neither “file” nor “url” with “sha256” and “size”")
+      throw reader.malformed("item \(name) has neither “file” nor “url” with “sha256” and “size”")
     }
-    guard let path = path ?? file else { throw malformed("item \(name) has no “path”") }
-    return MissionDraft.Item(
+    guard let path = path ?? file else { throw reader.malformed("item \(name) has no “path”") }
+    self.init(
       path: path, kind: kind, mediaType: mediaType, source: source, url: url, after: after)
   }
 }

@@ -11,7 +11,7 @@ extension RecordPredicate {
 
   static func read(_ json: String, limits: Limits = .standard) throws -> RecordPredicate {
     try decode(Array(json.utf8)) { (reader) throws(MalformedMessage) in
-      try reader.predicate(limits: limits)
+      try RecordPredicate(from: &reader, limits: limits)
     }
   }
 }

@@ -69,7 +69,7 @@ struct WrittenFormTests {
     func text(_ effect: Batch.Effect, _ predicate: RecordPredicate) -> String {
       let batch = Batch(effect, where: predicate)
       var json = JSONWriter()
-      json.keptBatch(
+      json.storedBatch(
         batch,
         of: SyncOperation(
           id: .sample(1), table: "t", batch: batch, time: .at(1),

@@ -53,7 +53,7 @@ struct IngestBatchTests {
     for (row, batch) in zip(space.rows, batches) {
       let data = try #require(row.data)
       let kept = try decode(data) { (reader) throws(MalformedMessage) in
-        try reader.keptBatch(limits: .standard)
+        try Batch.stored(from: &reader, limits: .standard)
       }
       #expect(kept.batch == batch.batch)
       #expect(kept.columns == batch.columns)

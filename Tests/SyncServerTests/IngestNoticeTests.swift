@@ -71,7 +71,7 @@ struct IngestNoticeTests {
 
   private static func notice(_ row: IngestEffects.NoticeRow) throws -> Notice {
     try decode(row.body) { (reader) throws(MalformedMessage) in
-      try reader.notice(limits: .standard)
+      try Notice(from: &reader, limits: .standard)
     }
   }
 }

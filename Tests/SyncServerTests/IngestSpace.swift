@@ -220,7 +220,7 @@ struct IngestSpace {
     for row in effects.operations {
       let outcome = try? row.outcome.map { bytes in
         try decode(bytes) { (reader) throws(MalformedMessage) in
-          try reader.outcome(limits: .standard)
+          try Outcome(from: &reader, limits: .standard)
         }
       }
       history[row.id] = KnownOperation(

@@ -14,17 +14,15 @@ enum PatchLine: Equatable, Sendable {
   /// Reads a line without the line end.
   init(decoding bytes: [UInt8]) throws(MalformedMessage) {
     self = try decode(bytes, depth: PatchJSON.depth + 1) { (reader) throws(MalformedMessage) in
-      try reader.patchLine()
+      try PatchLine(from: &reader)
     }
   }
-}
 
-extension JSONReader {
-  fileprivate mutating func patchLine() throws(MalformedMessage) -> PatchLine {
+  private init(from reader: inout JSONReader) throws(MalformedMessage) {
     var (number, service, text, refusal): (Int64?, String?, String?, String?)
     var (result, arguments): ([UInt8]?, [UInt8]?)
     var members = 0
-    try object { (key, reader) throws(MalformedMessage) in
+    try reader.object { (key, reader) throws(MalformedMessage) in
       members += 1
       switch key {
       case "call": number = try reader.integer()
@@ -37,12 +35,15 @@ extension JSONReader {
       }
     }
     if members == 3, let number, let service, let arguments {
-      return .call(number: number, service: service, arguments: arguments)
+      self = .call(number: number, service: service, arguments: arguments)
+    } else if members == 1, let result {
+      self = .result(result)
+    } else if members == 1, let text {
+      self = .thrown(text)
+    } else if members == 1, let refusal {
+      self = .refused(refusal)
+    } else {
+      throw reader.malformed("not a line of a host")
     }
-    guard members == 1 else { throw malformed("not a line of a host") }
-    if let result { return .result(result) }
-    if let text { return .thrown(text) }
-    if let refusal { return .refused(refusal) }
-    throw malformed("not a line of a host")
   }
 }

@@ -8,7 +8,7 @@ extension ServiceValue {
   /// Reads a whole message.
   init(json bytes: [UInt8]) throws(MalformedMessage) {
     self = try Self.read(bytes) { (reader) throws(MalformedMessage) in
-      let value = try reader.serviceValue()
+      let value = try ServiceValue(from: &reader)
       try reader.end()
       return value
     }
@@ -66,34 +66,34 @@ extension ServiceValue: JSONWritable {
   }
 }
 
-extension JSONReader {
+extension ServiceValue {
   /// Reads any value; an object has each member once.
-  mutating func serviceValue() throws(MalformedMessage) -> ServiceValue {
-    switch try peek() {
+  init(from reader: inout JSONReader) throws(MalformedMessage) {
+    switch try reader.peek() {
     case UInt8(ascii: "{"):
       var members: [Name: ServiceValue] = [:]
-      try object { (key, reader) throws(MalformedMessage) in
+      try reader.object { (key, reader) throws(MalformedMessage) in
         let name = try key.name()
         guard members[name] == nil else { throw reader.malformed("a member is a duplicate") }
-        members[name] = try reader.serviceValue()
+        members[name] = try ServiceValue(from: &reader)
       }
-      return .object(members)
+      self = .object(members)
     case UInt8(ascii: "["):
       var elements: [ServiceValue] = []
-      try array { (reader) throws(MalformedMessage) in
-        elements.append(try reader.serviceValue())
+      try reader.array { (reader) throws(MalformedMessage) in
+        elements.append(try ServiceValue(from: &reader))
       }
-      return .list(elements)
-    case UInt8(ascii: "\""): return .text(try string())
-    case UInt8(ascii: "t"), UInt8(ascii: "f"): return .bool(try bool())
+      self = .list(elements)
+    case UInt8(ascii: "\""): self = .text(try reader.string())
+    case UInt8(ascii: "t"), UInt8(ascii: "f"): self = .bool(try reader.bool())
     case UInt8(ascii: "n"):
-      _ = try null()
-      return .null
+      _ = try reader.null()
+      self = .null
     default:
-      switch try number() {
-      case .integer(let integer): return .integer(integer)
-      case .real(let real): return .number(real)
-      case .null, .text, .blob: throw malformed("a number was expected")
+      switch try reader.number() {
+      case .integer(let integer): self = .integer(integer)
+      case .real(let real): self = .number(real)
+      case .null, .text, .blob: throw reader.malformed("a number was expected")
       }
     }
   }

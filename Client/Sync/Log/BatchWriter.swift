@@ -79,7 +79,7 @@ struct BatchWriter {
       id: OperationID(UniqueID(high: 0, low: 0)), table: table, batch: batch, time: .zero,
       columns: columns)
     var json = JSONWriter(capacity: 256)
-    json.keptBatch(batch, of: shape)
+    json.storedBatch(batch, of: shape)
     guard json.count <= limits.operationBytes else {
       throw ReplicaError.invalidBatch(
         "a batch takes at most \(limits.operationBytes >> 20) MiB")

@@ -151,7 +151,7 @@ struct OperationTable {
     var batch: Batch?
     if kind == .batch {
       var reader = JSONReader(row.textBytes(7), depth: limits.depth)
-      (batch, columns) = try reader.keptBatch(limits: limits)
+      (batch, columns) = try Batch.stored(from: &reader, limits: limits)
     } else if !row.isNull(7) {
       var reader = JSONReader(row.textBytes(7), depth: limits.depth)
       columns = try reader.columns(limits: limits)

@@ -30,7 +30,7 @@ package enum ArrayUnion: Sendable, Equatable {
       var elements: [[UInt8]] = []
       do throws(MalformedMessage) {
         try reader.array { (reader) throws(MalformedMessage) in
-          elements.append(try reader.canonicalScalar())
+          elements.append(try canonicalScalar(from: &reader))
         }
         try reader.end()
       } catch { return nil }
@@ -50,23 +50,23 @@ package enum ArrayUnion: Sendable, Equatable {
     guard json.count <= Limits.standard.valueBytes else { return nil }
     return .text(String(decoding: json.finish(), as: UTF8.self))
   }
-}
 
-extension JSONReader {
   /// Reads a string, number, `true`, `false` or `null`, and returns it in Ferry's own form.
-  fileprivate mutating func canonicalScalar() throws(MalformedMessage) -> [UInt8] {
+  private static func canonicalScalar(
+    from reader: inout JSONReader
+  ) throws(MalformedMessage) -> [UInt8] {
     var json = JSONWriter()
-    switch try peek() {
-    case 0x22: json.string(try string())
-    case 0x74, 0x66: json.bool(try bool())
+    switch try reader.peek() {
+    case 0x22: json.string(try reader.string())
+    case 0x74, 0x66: json.bool(try reader.bool())
     case 0x6E:
-      _ = try null()
+      _ = try reader.null()
       json.raw("null")
     default:
-      switch try number() {
+      switch try reader.number() {
       case .integer(let integer): json.number(integer)
       case .real(let real): json.raw(real.description.utf8)
-      default: throw malformed("a number was expected")
+      default: throw reader.malformed("a number was expected")
       }
     }
     return json.finish()

@@ -34,14 +34,14 @@ extension PacketAnswer {
           try reader.array { (reader) throws(MalformedMessage) in
             var parts = ReceiptParts()
             try reader.object { (key, reader) throws(MalformedMessage) in
-              try reader.receiptMember(key, &parts, limits)
+              try parts.read(key, from: &reader, limits: limits)
             }
             released.append(try parts.receipt(reader))
           }
         case "epoch": epoch = Epoch(try reader.string())
         case "head": head = try reader.sequence()
         case "time": time = try reader.wallTime()
-        default: try reader.receiptMember(key, &receipt, limits)
+        default: try receipt.read(key, from: &reader, limits: limits)
         }
       }
       guard let epoch, let head, let time else {
@@ -64,6 +64,26 @@ private struct ReceiptParts {
   var historyHashBefore: UInt64?
   var historyHash: UInt64?
   var timeline: Timeline?
+
+  mutating func read(
+    _ key: JSONKey, from reader: inout JSONReader, limits: Limits
+  ) throws(MalformedMessage) {
+    switch key {
+    case "tail": tail = OperationID(try reader.uniqueID())
+    case "status": status = PacketReceipt.Status(rawValue: try reader.string())
+    case "first": first = try reader.sequence()
+    case "last": last = try reader.sequence()
+    case "historyHashBefore": historyHashBefore = try HistoryHash.read(from: &reader)
+    case "historyHash": historyHash = try HistoryHash.read(from: &reader)
+    case "timeline": timeline = Timeline(try HistoryHash.read(from: &reader))
+    case "outcomes":
+      outcomes = []
+      try reader.array { (reader) throws(MalformedMessage) in
+        outcomes.append(try Outcome(from: &reader, limits: limits))
+      }
+    default: try reader.skip()
+    }
+  }
 
   func receipt(_ reader: JSONReader) throws(MalformedMessage) -> PacketReceipt {
     guard let tail, let status else { throw reader.malformed("a receipt without tail or status") }
@@ -143,95 +163,83 @@ extension JSONWriter {
   }
 }
 
-extension JSONReader {
-  fileprivate mutating func receiptMember(
-    _ key: JSONKey, _ parts: inout ReceiptParts, _ limits: Limits
-  ) throws(MalformedMessage) {
-    switch key {
-    case "tail": parts.tail = OperationID(try uniqueID())
-    case "status": parts.status = PacketReceipt.Status(rawValue: try string())
-    case "first": parts.first = try sequence()
-    case "last": parts.last = try sequence()
-    case "historyHashBefore": parts.historyHashBefore = try historyHash()
-    case "historyHash": parts.historyHash = try historyHash()
-    case "timeline": parts.timeline = Timeline(try historyHash())
-    case "outcomes":
-      var outcomes: [Outcome] = []
-      try array { (reader) throws(MalformedMessage) in
-        outcomes.append(try reader.outcome(limits: limits))
-      }
-      parts.outcomes = outcomes
-    default: try skip()
+extension Outcome {
+  package init(from reader: inout JSONReader, limits: Limits) throws(MalformedMessage) {
+    self.init()
+    if try reader.peek() == 0x22 {
+      guard try reader.string() == "applied" else { throw reader.malformed("an unknown outcome") }
+      self = .applied
+      return
     }
-  }
-
-  private mutating func historyHash() throws(MalformedMessage) -> UInt64 {
-    guard let historyHash = HistoryHash.parse(try string()) else {
-      throw malformed(
-        "a history hash or timeline of something else than sixteen hexadecimal digits")
-    }
-    return historyHash
-  }
-
-  package mutating func outcome(limits: Limits) throws(MalformedMessage) -> Outcome {
-    if try peek() == 0x22 {
-      guard try string() == "applied" else { throw malformed("an unknown outcome") }
-      return .applied
-    }
-    var outcome = Outcome()
-    try object { (key, reader) throws(MalformedMessage) in
+    try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
-      case "outcome": outcome.isOverruled = try reader.string() == "overruled"
-      case "records": outcome.records = try reader.count()
-      case "omitted": outcome.omitted = try reader.count()
-      case "conflicts": outcome.conflicts = try reader.conflicts(limits)
+      case "outcome": isOverruled = try reader.string() == "overruled"
+      case "records": records = try reader.count()
+      case "omitted": omitted = try reader.count()
+      case "conflicts": conflicts = try Conflict.list(from: &reader, limits: limits)
       default: try reader.skip()
       }
     }
-    return outcome
   }
+}
 
-  /// Returns a list of lost values.
-  mutating func conflicts(_ limits: Limits) throws(MalformedMessage) -> [Conflict] {
+extension Conflict {
+  /// Reads a list of lost values.
+  static func list(
+    from reader: inout JSONReader, limits: Limits
+  ) throws(MalformedMessage) -> [Conflict] {
     var conflicts: [Conflict] = []
-    try array { (reader) throws(MalformedMessage) in
-      conflicts.append(try reader.conflict(limits))
+    try reader.array { (reader) throws(MalformedMessage) in
+      conflicts.append(try Conflict(from: &reader, limits: limits))
     }
     return conflicts
   }
 
-  private mutating func conflict(_ limits: Limits) throws(MalformedMessage) -> Conflict {
+  private init(from reader: inout JSONReader, limits: Limits) throws(MalformedMessage) {
     var column: Name?
     var lost: Value = .null
     var loser: Stamp?
     var winner: Stamp?
     var isQuestion = false
-    try object { (key, reader) throws(MalformedMessage) in
+    try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "column": if try !reader.null() { column = try reader.name() }
       case "lost": lost = try reader.value(limits: limits)
-      case "loser": loser = try reader.stamp()
-      case "winner": winner = try reader.stamp()
+      case "loser": loser = try Stamp(from: &reader)
+      case "winner": winner = try Stamp(from: &reader)
       case "ask": isQuestion = try reader.bool()
       default: try reader.skip()
       }
     }
-    guard let loser, let winner else { throw malformed("a conflict without loser or winner") }
-    return Conflict(
-      column: column, lost: lost, loser: loser, winner: winner, isQuestion: isQuestion)
+    guard let loser, let winner else {
+      throw reader.malformed("a conflict without loser or winner")
+    }
+    self.init(column: column, lost: lost, loser: loser, winner: winner, isQuestion: isQuestion)
   }
+}
 
-  private mutating func stamp() throws(MalformedMessage) -> Stamp {
+extension Stamp {
+  fileprivate init(from reader: inout JSONReader) throws(MalformedMessage) {
     var time: HybridTimestamp?
     var device: DeviceID?
-    try object { (key, reader) throws(MalformedMessage) in
+    try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "time": time = try reader.timestamp()
       case "device": device = DeviceID(try reader.uniqueID())
       default: try reader.skip()
       }
     }
-    guard let time, let device else { throw malformed("a stamp without time or device") }
-    return Stamp(time: time, device: device)
+    guard let time, let device else { throw reader.malformed("a stamp without time or device") }
+    self.init(time: time, device: device)
+  }
+}
+
+extension HistoryHash {
+  fileprivate static func read(from reader: inout JSONReader) throws(MalformedMessage) -> UInt64 {
+    guard let hash = parse(try reader.string()) else {
+      throw reader.malformed(
+        "a history hash or timeline of something else than sixteen hexadecimal digits")
+    }
+    return hash
   }
 }

@@ -15,7 +15,7 @@ extension JSONWriter {
   }
 
   /// Writes a batch in the stored form: the members alone.
-  package mutating func keptBatch(_ batch: Batch, of operation: SyncOperation) {
+  package mutating func storedBatch(_ batch: Batch, of operation: SyncOperation) {
     object { json in
       json.member("effect", batch.effect.rawValue)
       json.key("where")
@@ -27,31 +27,35 @@ extension JSONWriter {
   }
 }
 
-extension JSONReader {
-  /// Reads the output of `keptBatch`.
-  package mutating func keptBatch(
-    limits: Limits
+extension Batch {
+  /// Reads a batch in the stored form, with the columns that it sets.
+  package static func stored(
+    from reader: inout JSONReader, limits: Limits
   ) throws(MalformedMessage) -> (batch: Batch, columns: [Column]) {
     var parts = BatchParts()
     var columns: [Column] = []
-    try object { (key, reader) throws(MalformedMessage) in
+    try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
-      case "effect": parts.effect = try reader.batchEffect()
-      case "where": parts.predicate = try reader.predicate(limits: limits)
+      case "effect": parts.effect = try Effect(from: &reader)
+      case "where": parts.predicate = try RecordPredicate(from: &reader, limits: limits)
       case "data": columns = try reader.columns(limits: limits)
       default: try reader.skip()
       }
     }
-    guard let predicate = parts.predicate else { throw malformed("a batch without predicate") }
+    guard let predicate = parts.predicate else {
+      throw reader.malformed("a batch without predicate")
+    }
     return (Batch(parts.effect ?? .set, where: predicate), columns)
   }
+}
 
-  mutating func batchEffect() throws(MalformedMessage) -> Batch.Effect {
-    let text = try string()
+extension Batch.Effect {
+  init(from reader: inout JSONReader) throws(MalformedMessage) {
+    let text = try reader.string()
     guard let effect = Batch.Effect(rawValue: text) else {
-      throw malformed("a batch's effect is set or delete, not '\(text.prefix(40))'")
+      throw reader.malformed("a batch's effect is set or delete, not '\(text.prefix(40))'")
     }
-    return effect
+    self = effect
   }
 }
 

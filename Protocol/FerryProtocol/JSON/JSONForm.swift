@@ -304,12 +304,3 @@ extension Array: JSONValue where Element: JSONValue {
     self = try JSONForm<Self>.list(max: .max).read(&reader, rules)
   }
 }
-
-extension JSONReader {
-  /// Fails unless a value begins with this byte.
-  ///
-  /// - Parameter name: The expected value.
-  package mutating func require(_ byte: UInt8, _ name: String) throws(MalformedMessage) {
-    guard try peek() == byte else { throw malformed("\(name) was expected") }
-  }
-}

@@ -1,32 +1,3 @@
-import FerryPlatform
-
-/// The reason why bytes are not a message, and the place.
-public struct MalformedMessage: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The reason, with the place and the offending name or number.
-  public var reason: String { place.isEmpty ? fault : "\(place): \(fault)" }
-  /// The byte at which it was noticed.
-  public let offset: Int
-  private let fault: String
-  /// The members around the fault, such as `tables.notes`.
-  private var place = ""
-
-  init(reason: String, offset: Int) { (fault, self.offset) = (reason, offset) }
-
-  /// Returns the error of the object whose member has the fault.
-  ///
-  /// - Parameter isRoot: Whether a fault with a place stays as it is.
-  func within(_ name: String, isRoot: Bool = false) -> MalformedMessage {
-    var error = self
-    if !isRoot || place.isEmpty { error.place = place.isEmpty ? name : "\(name).\(place)" }
-    return error
-  }
-
-  public var description: String { "\(reason) (at byte \(offset))" }
-
-  /// The description for the author of a file.
-  package var aboutFile: String { description.replacing(bytes: "the message", with: "the file") }
-}
-
 /// A strict pull parser for JSON (RFC 8259) over bytes that outlive it. Numbers keep all their
 /// digits, strings must be valid UTF-8 without lone surrogates, and nesting is bounded.
 package struct JSONReader {
@@ -57,6 +28,13 @@ package struct JSONReader {
     skipSpace()
     guard position < bytes.count else { throw malformed("the message ends too early") }
     return bytes[position]
+  }
+
+  /// Fails unless a value begins with this byte.
+  ///
+  /// - Parameter name: The expected value.
+  package mutating func require(_ byte: UInt8, _ name: String) throws(MalformedMessage) {
+    guard try peek() == byte else { throw malformed("\(name) was expected") }
   }
 
   /// Reads an object; `member` must consume each value.
@@ -366,45 +344,4 @@ package struct JSONReader {
     if negative { return value }
     return value == .min ? nil : -value
   }
-}
-
-/// A member's name as in the message: compared without making a string.
-package struct JSONKey {
-  let span: JSONSpan
-
-  @inline(__always)
-  init(_ span: JSONSpan) throws(MalformedMessage) {
-    self.span = span
-    if span.isEscaped || !span.isASCII { try Self.check(span) }
-  }
-
-  /// Checks an unusual name. An unknown one is UTF-8, too (RFC 8259 §8.1). Otherwise a broken byte
-  /// in a known name would only make the member vanish.
-  private static func check(_ span: JSONSpan) throws(MalformedMessage) {
-    if span.isEscaped {
-      _ = try unescape(span.content)
-    } else if !isValidUTF8(span.content) {
-      throw MalformedMessage(reason: "a member's name is not valid UTF-8", offset: 0)
-    }
-  }
-
-  @inline(__always)
-  package static func ~= (name: StaticString, key: JSONKey) -> Bool {
-    let content = key.span.content
-    if key.span.isEscaped { return isEqual(name, unescaping: content) }
-    return content.isEqual(to: name)
-  }
-
-  /// Escapes do not change a name's meaning (RFC 8259 §8.3).
-  private static func isEqual(
-    _ name: StaticString, unescaping content: UnsafeBufferPointer<UInt8>
-  ) -> Bool {
-    (try? unescape(content)) == name.description
-  }
-
-  /// Returns the member's name as a name from outside, escapes resolved.
-  package func name() throws(MalformedMessage) -> Name { Name(try text()) }
-
-  /// Returns the name as a string, escapes resolved.
-  package func text() throws(MalformedMessage) -> String { try span.text() }
 }

@@ -12,27 +12,27 @@ extension JSONWriter {
   }
 }
 
-extension JSONReader {
-  package mutating func notice(limits: Limits) throws(MalformedMessage) -> Notice {
+extension Notice {
+  package init(from reader: inout JSONReader, limits: Limits) throws(MalformedMessage) {
     var sequence: SequenceNumber?
     var operation: OperationID?
     var table: Name?
     var record: Name?
     var conflicts: [Conflict] = []
-    try object { (key, reader) throws(MalformedMessage) in
+    try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "sequence": sequence = try reader.sequence()
       case "operation": operation = OperationID(try reader.uniqueID())
       case "table": table = try reader.tableName(limits: limits)
       case "record": record = try reader.recordName(limits: limits)
-      case "conflicts": conflicts = try reader.conflicts(limits)
+      case "conflicts": conflicts = try Conflict.list(from: &reader, limits: limits)
       default: try reader.skip()
       }
     }
     guard let sequence, let operation, let table, let record else {
-      throw malformed("a notice without sequence, operation, table or record")
+      throw reader.malformed("a notice without sequence, operation, table or record")
     }
-    return Notice(
+    self.init(
       sequence: sequence, operation: operation, key: RecordKey(table: table, record: record),
       conflicts: conflicts)
   }
@@ -55,7 +55,7 @@ extension PageReader {
         case "changes": throw changesBegin
         case "notices":
           try reader.array { (reader) throws(MalformedMessage) in
-            notices.append(try reader.notice(limits: limits))
+            notices.append(try Notice(from: &reader, limits: limits))
           }
         default: try reader.skip()
         }

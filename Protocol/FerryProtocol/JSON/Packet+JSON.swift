@@ -44,7 +44,7 @@ extension Packet {
         base = try reader.sequence()
       case "operations":
         try seen.add("operations", 4, reader)
-        operations = try reader.operations(limits: limits)
+        operations = try SyncOperation.list(from: &reader, limits: limits)
       default: try reader.skipUnknown(key, &unknown)
       }
     }
@@ -188,19 +188,23 @@ extension JSONReader {
     if let fault = NameRule.fault(inRecord: record, limits: limits) { throw malformed(fault) }
     return record
   }
+}
 
-  fileprivate mutating func operations(limits: Limits) throws(MalformedMessage) -> [SyncOperation] {
+extension SyncOperation {
+  fileprivate static func list(
+    from reader: inout JSONReader, limits: Limits
+  ) throws(MalformedMessage) -> [SyncOperation] {
     var operations: [SyncOperation] = []
-    try array { (reader) throws(MalformedMessage) in
+    try reader.array { (reader) throws(MalformedMessage) in
       guard operations.count < limits.operationsPerPacket else {
         throw reader.malformed("more than \(limits.operationsPerPacket) operations")
       }
-      operations.append(try reader.operation(limits: limits))
+      operations.append(try SyncOperation(from: &reader, limits: limits))
     }
     return operations
   }
 
-  private mutating func operation(limits: Limits) throws(MalformedMessage) -> SyncOperation {
+  private init(from reader: inout JSONReader, limits: Limits) throws(MalformedMessage) {
     var id: OperationID?
     var table: Name?
     var record: Name?
@@ -214,8 +218,8 @@ extension JSONReader {
     var batchParts = BatchParts()
     var seen = MembersSeen()
     var unknown = Set<[UInt8]>()
-    let start = position
-    try object { (key, reader) throws(MalformedMessage) in
+    let start = reader.position
+    try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "id":
         try seen.add("id", 0, reader)
@@ -228,7 +232,7 @@ extension JSONReader {
         record = try reader.recordName(limits: limits)
       case "kind":
         try seen.add("kind", 3, reader)
-        kind = try reader.kind()
+        kind = try OperationKind(from: &reader)
       case "time":
         try seen.add("time", 4, reader)
         time = try reader.timestamp()
@@ -240,74 +244,61 @@ extension JSONReader {
         columns = try reader.columns(limits: limits)
       case "times":
         try seen.add("times", 7, reader)
-        times = try reader.times(limits: limits)
+        times = try Self.times(from: &reader, limits: limits)
       case "adds":
         try seen.add("adds", 8, reader)
-        increments = try reader.increments(limits: limits)
+        increments = try Self.increments(from: &reader, limits: limits)
       case "originals":
         try seen.add("originals", 9, reader)
         originals = try reader.columns(limits: limits)
       case "where":
         try seen.add("where", 14, reader)
-        batchParts.predicate = try reader.predicate(limits: limits)
+        batchParts.predicate = try RecordPredicate(from: &reader, limits: limits)
       case "effect":
         try seen.add("effect", 15, reader)
-        batchParts.effect = try reader.batchEffect()
+        batchParts.effect = try Batch.Effect(from: &reader)
       default: try reader.skipUnknown(key, &unknown)
       }
     }
-    guard let id else { throw malformed("an operation without id") }
+    guard let id else { throw reader.malformed("an operation without id") }
     guard let table, record != nil || kind == .batch else {
-      throw malformed("operation \(id) names no record")
+      throw reader.malformed("operation \(id) names no record")
     }
-    guard let kind, let time else { throw malformed("operation \(id) lacks kind or time") }
+    guard let kind, let time else { throw reader.malformed("operation \(id) lacks kind or time") }
     let batch = try batchParts.batch(
-      of: kind, id, record: record, columns: columns, hasTimes: !times.isEmpty, self)
+      of: kind, id, record: record, columns: columns, hasTimes: !times.isEmpty, reader)
     guard batch != nil || (kind == .delete) == (columns == nil) else {
-      throw malformed("operation \(id): an insert or update has data, a delete has none")
+      throw reader.malformed("operation \(id): an insert or update has data, a delete has none")
     }
-    var operation = SyncOperation(
+    self.init(
       id: id, key: RecordKey(table: table, record: record ?? ""), kind: kind, time: time,
       columns: columns ?? [], columnTimes: times, base: base, increments: increments,
       originals: originals)
-    operation.batch = batch
-    guard position - start <= limits.operationBytes * 2,
-      operation.valueBytes <= limits.operationBytes
+    self.batch = batch
+    guard reader.position - start <= limits.operationBytes * 2, valueBytes <= limits.operationBytes
     else {
-      throw malformed("operation \(id) has more than \(limits.operationBytes) bytes of values")
+      throw reader.malformed(
+        "operation \(id) has more than \(limits.operationBytes) bytes of values")
     }
-    try check(times, of: operation.columns, at: time, id)
-    if let fault = operation.policyFault { throw malformed("operation \(id): \(fault)") }
-    return operation
+    try checkColumnTimes(reader)
+    if let fault = policyFault { throw reader.malformed("operation \(id): \(fault)") }
   }
 
-  private func check(
-    _ times: [Name: HybridTimestamp], of columns: [Column], at time: HybridTimestamp,
-    _ id: OperationID
-  ) throws(MalformedMessage) {
-    guard !times.isEmpty else { return }
-    guard times.allSatisfy({ $0.value <= time }) else {
-      throw malformed("operation \(id): a column's time is later than the operation's")
+  private func checkColumnTimes(_ reader: JSONReader) throws(MalformedMessage) {
+    guard !columnTimes.isEmpty else { return }
+    guard columnTimes.allSatisfy({ $0.value <= time }) else {
+      throw reader.malformed("operation \(id): a column's time is later than the operation's")
     }
-    guard Set(columns.map(\.name)).isSuperset(of: times.keys) else {
-      throw malformed("operation \(id): a time is given for a column that is not written")
+    guard Set(columns.map(\.name)).isSuperset(of: columnTimes.keys) else {
+      throw reader.malformed("operation \(id): a time is given for a column that is not written")
     }
   }
 
-  private mutating func kind() throws(MalformedMessage) -> OperationKind {
-    let word = try word()
-    guard let kind = OperationKind(word) else {
-      let text = try word.text().prefix(40)
-      throw malformed("kind is insert, update, delete or batch, not '\(text)'")
-    }
-    return kind
-  }
-
-  private mutating func times(
-    limits: Limits
+  private static func times(
+    from reader: inout JSONReader, limits: Limits
   ) throws(MalformedMessage) -> [Name: HybridTimestamp] {
     var times: [Name: HybridTimestamp] = [:]
-    try object { (key, reader) throws(MalformedMessage) in
+    try reader.object { (key, reader) throws(MalformedMessage) in
       guard times.count < limits.columns else { throw reader.malformed("too many times") }
       let name = try key.name()
       guard times.updateValue(try reader.timestamp(), forKey: name) == nil else {
@@ -319,6 +310,15 @@ extension JSONReader {
 }
 
 extension OperationKind {
+  fileprivate init(from reader: inout JSONReader) throws(MalformedMessage) {
+    let word = try reader.word()
+    guard let kind = OperationKind(word) else {
+      let text = try word.text().prefix(40)
+      throw reader.malformed("kind is insert, update, delete or batch, not '\(text)'")
+    }
+    self = kind
+  }
+
   /// Creates a kind from the word in a message; `nil` for another word.
   init?(_ word: JSONKey) {
     switch word {

@@ -98,14 +98,14 @@ package enum PageReader {
         var count = 0
         try reader.array { (reader) throws(MalformedMessage) in
           count += 1
-          switch try reader.changeOrFault(limits: limits) {
+          switch try Change.orFault(from: &reader, limits: limits) {
           case .success(let change): try each(change)
           case .failure(let fault): try unreadable(fault)
           }
         }
         found = count
       } else {
-        try reader.pageMember(key, &parts)
+        try parts.read(key, from: &reader)
       }
     }
     try reader.end()
@@ -125,7 +125,7 @@ package enum PageReader {
     do throws(MalformedMessage) {
       try reader.object { (key, reader) throws(MalformedMessage) in
         if case "changes" = key { throw PageParts.headEnds }
-        try reader.pageMember(key, &parts)
+        try parts.read(key, from: &reader)
       }
     } catch {
       if error != PageParts.headEnds { throw error }
@@ -170,6 +170,25 @@ private struct PageParts {
   /// Ends the reading at the beginning of the changes.
   static let headEnds = MalformedMessage(reason: "the changes begin", offset: -1)
 
+  mutating func read(
+    _ key: JSONKey, from reader: inout JSONReader
+  ) throws(MalformedMessage) {
+    switch key {
+    case "epoch": epoch = Epoch(try reader.string())
+    case "head": head = try reader.sequence()
+    case "cursor": cursor = Cursor(try reader.string())
+    case "more": more = try reader.bool()
+    case "applied":
+      if try !reader.null() { appliedTail = OperationID(try reader.uniqueID()) }
+    case "time": time = try reader.wallTime()
+    case "count": count = try reader.count()
+    case "deviceName":
+      deviceName = try reader.null() ? nil : try DeviceName(from: &reader, .standard)
+    case "nameChanges": nameChanges = try reader.sequence()
+    default: try reader.skip()
+    }
+  }
+
   func head(_ reader: JSONReader) throws(MalformedMessage) -> PageHead {
     guard let epoch, let head, let cursor, let more, let time else {
       throw reader.malformed("a page lacks epoch, head, cursor, more or time")
@@ -180,69 +199,76 @@ private struct PageParts {
   }
 }
 
-extension JSONReader {
-  fileprivate mutating func pageMember(
-    _ key: JSONKey, _ parts: inout PageParts
-  ) throws(MalformedMessage) {
-    switch key {
-    case "epoch": parts.epoch = Epoch(try string())
-    case "head": parts.head = try sequence()
-    case "cursor": parts.cursor = Cursor(try string())
-    case "more": parts.more = try bool()
-    case "applied":
-      if try !null() { parts.appliedTail = OperationID(try uniqueID()) }
-    case "time": parts.time = try wallTime()
-    case "count": parts.count = try count()
-    case "deviceName":
-      parts.deviceName = try null() ? nil : try DeviceName(from: &self, .standard)
-    case "nameChanges": parts.nameChanges = try sequence()
-    default: try skip()
-    }
-  }
-
+extension Change {
   /// Reads a change; if it violates a rule, the readable part of it.
   ///
   /// - Throws: `MalformedMessage` if it is not even JSON.
-  fileprivate mutating func changeOrFault(
-    limits: Limits
+  fileprivate static func orFault(
+    from reader: inout JSONReader, limits: Limits
   ) throws(MalformedMessage) -> Result<Change, UnreadableChange> {
-    let start = self
+    let start = reader
     do throws(MalformedMessage) {
-      return .success(try change(limits: limits))
+      return .success(try Change(from: &reader, limits: limits))
     } catch {
-      self = start
-      guard let change = try? unreadableChange(error) else { throw error }
+      reader = start
+      guard let change = try? UnreadableChange(from: &reader, error) else { throw error }
       return .failure(change)
     }
   }
 
-  private mutating func unreadableChange(
-    _ fault: MalformedMessage
-  ) throws(MalformedMessage) -> UnreadableChange {
-    var change = UnreadableChange(fault: fault)
+  package init(from reader: inout JSONReader, limits: Limits) throws(MalformedMessage) {
+    var sequence: SequenceNumber?
     var table: Name?
     var record: Name?
-    try object { (key, reader) throws(MalformedMessage) in
+    var state = RecordState()
+    try reader.object { (key, reader) throws(MalformedMessage) in
+      switch key {
+      case "sequence": sequence = try reader.sequence()
+      case "table": table = try reader.tableName(limits: limits)
+      case "record": record = try reader.recordName(limits: limits)
+      case "writes": state = try RecordState(from: &reader, limits: limits)
+      default: try reader.skip()
+      }
+    }
+    guard let sequence, let table, let record else {
+      throw reader.malformed("a change without sequence, table or record")
+    }
+    guard state.deleted == nil || state.inserted == nil && state.columns.isEmpty else {
+      throw reader.malformed("a delete is not the only write of its record")
+    }
+    self.init(sequence: sequence, key: RecordKey(table: table, record: record), state: state)
+  }
+}
+
+extension UnreadableChange {
+  fileprivate init(
+    from reader: inout JSONReader, _ fault: MalformedMessage
+  ) throws(MalformedMessage) {
+    self.init(fault: fault)
+    var table: Name?
+    var record: Name?
+    try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "sequence":
-        change.sequence =
+        sequence =
           try reader.ifReadable { (reader) throws(MalformedMessage) in try reader.sequence() } ?? 0
       case "table":
         table = try reader.ifReadable { (reader) throws(MalformedMessage) in try reader.name() }
       case "record":
         record = try reader.ifReadable { (reader) throws(MalformedMessage) in try reader.name() }
-      case "writes": change.writes = Array(try reader.skip())
+      case "writes": writes = Array(try reader.skip())
       default: try reader.skip()
       }
     }
-    if let table, let record { change.key = RecordKey(table: table, record: record) }
-    return change
+    if let table, let record { key = RecordKey(table: table, record: record) }
   }
+}
 
+extension JSONReader {
   /// Returns the result of `read`; if this fails, skips the value and returns `nil`.
   ///
   /// - Throws: `MalformedMessage` if it is not even JSON.
-  private mutating func ifReadable<T>(
+  fileprivate mutating func ifReadable<T>(
     _ read: (inout JSONReader) throws(MalformedMessage) -> T
   ) throws(MalformedMessage) -> T? {
     var reader = self
@@ -252,29 +278,5 @@ extension JSONReader {
     }
     try skip()
     return nil
-  }
-
-  package mutating func change(limits: Limits) throws(MalformedMessage) -> Change {
-    var sequence: SequenceNumber?
-    var table: Name?
-    var record: Name?
-    var state = RecordState()
-    try object { (key, reader) throws(MalformedMessage) in
-      switch key {
-      case "sequence": sequence = try reader.sequence()
-      case "table": table = try reader.tableName(limits: limits)
-      case "record": record = try reader.recordName(limits: limits)
-      case "writes": state = try reader.recordState(limits: limits)
-      default: try reader.skip()
-      }
-    }
-    guard let sequence, let table, let record else {
-      throw malformed("a change without sequence, table or record")
-    }
-    guard state.deleted == nil || state.inserted == nil && state.columns.isEmpty else {
-      throw malformed("a delete is not the only write of its record")
-    }
-    return Change(
-      sequence: sequence, key: RecordKey(table: table, record: record), state: state)
   }
 }

@@ -11,7 +11,7 @@ extension RecordState {
 
   package init(decoding bytes: UnsafeRawBufferPointer, limits: Limits) throws(MalformedMessage) {
     var reader = JSONReader(bytes, depth: limits.depth)
-    self = try reader.recordState(limits: limits)
+    try self.init(from: &reader, limits: limits)
     try reader.end()
   }
 
@@ -133,13 +133,13 @@ extension WriteKey {
   }
 }
 
-extension JSONReader {
-  package mutating func recordState(limits: Limits) throws(MalformedMessage) -> RecordState {
+extension RecordState {
+  package init(from reader: inout JSONReader, limits: Limits) throws(MalformedMessage) {
     var state = RecordState()
     var count = 0
     var last: WriteKey?
-    try array { (reader) throws(MalformedMessage) in
-      let key = try reader.write(into: &state, limits: limits)
+    try reader.array { (reader) throws(MalformedMessage) in
+      let key = try state.readWrite(from: &reader, limits: limits)
       if let last, !(last < key) {
         throw reader.malformed("a record's writes are not in the order of sequence and stamp")
       }
@@ -149,17 +149,19 @@ extension JSONReader {
     // A single write has been looked at.
     if count > 1 && !state.columns.ascend {
       state.columns.sort { $0.name < $1.name }
-      guard state.columns.ascend else { throw malformed("a column is in two writes of its record") }
+      guard state.columns.ascend else {
+        throw reader.malformed("a column is in two writes of its record")
+      }
     }
-    return state
+    self = state
   }
 
   /// Reads a write. Refuses one that ``RecordState`` cannot hold as it is: the state would be
   /// stored and sent as another one.
   ///
   /// - Returns: The place of the write.
-  private mutating func write(
-    into state: inout RecordState, limits: Limits
+  private mutating func readWrite(
+    from reader: inout JSONReader, limits: Limits
   ) throws(MalformedMessage) -> WriteKey {
     var sequence: SequenceNumber?
     var time: HybridTimestamp?
@@ -168,8 +170,8 @@ extension JSONReader {
     var shared: SequenceNumber = 0
     var kind: OperationKind = .update
     var hasData = false
-    let first = state.columns.count
-    try object { (key, reader) throws(MalformedMessage) in
+    let first = columns.count
+    try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "sequence": sequence = try reader.sequence()
       case "time": time = try reader.timestamp()
@@ -179,60 +181,58 @@ extension JSONReader {
       case "kind": kind = OperationKind(try reader.word()) ?? .update
       case "data":
         hasData = true
-        if first == 0 { state.columns.reserveCapacity(reader.recent?.count ?? 0) }
-        state.columns.removeSubrange(first...)
+        if first == 0 { columns.reserveCapacity(reader.recent?.count ?? 0) }
+        columns.removeSubrange(first...)
         // Stamp and sequence may come behind the data; they are filled in below.
         try reader.eachColumn(limits: limits) { name, value in
-          state.columns.append(
+          columns.append(
             ColumnState(name: name, value: value, stamp: unknownStamp, sequence: 0))
         }
       default: try reader.skip()
       }
     }
-    if !(first == 0 && ascend(state.columns)) {
-      try refuseRepeats(state.columns.count - first) { state.columns[first + $0].name }
-      if first == 0 { state.columns.sort { $0.name < $1.name } }
+    if !(first == 0 && columns.ascend(readBy: reader)) {
+      try reader.refuseRepeats(columns.count - first) { columns[first + $0].name }
+      if first == 0 { columns.sort { $0.name < $1.name } }
     }
     guard let sequence, let time, let device else {
-      throw malformed("a write without sequence, time or device")
+      throw reader.malformed("a write without sequence, time or device")
     }
     let stamp = Stamp(time: time, device: device)
     let sequenced = SequencedStamp(stamp: stamp, sequence: sequence, origin: origin)
     switch kind {
     case .insert:
-      guard state.inserted == nil else { throw malformed("a record has two inserts") }
-      state.inserted = sequenced
+      guard inserted == nil else { throw reader.malformed("a record has two inserts") }
+      inserted = sequenced
     case .delete:
-      guard state.deleted == nil else { throw malformed("a record has two deletes") }
-      guard !hasData else { throw malformed("a delete has no data") }
-      state.deleted = sequenced
+      guard deleted == nil else { throw reader.malformed("a record has two deletes") }
+      guard !hasData else { throw reader.malformed("a delete has no data") }
+      deleted = sequenced
     case .update, .batch: break
     }
     guard shared == 0 || kind == .update || kind == .batch else {
-      throw malformed("an insert or a delete is not shared by several devices")
+      throw reader.malformed("an insert or a delete is not shared by several devices")
     }
-    for index in first..<state.columns.count {
-      state.columns[index].stamp = stamp
-      state.columns[index].sequence = sequence
-      state.columns[index].origin = sequenced.origin
-      state.columns[index].shared = shared
+    for index in first..<columns.count {
+      columns[index].stamp = stamp
+      columns[index].sequence = sequence
+      columns[index].origin = sequenced.origin
+      columns[index].shared = shared
     }
     return WriteKey(
       sequence: sequence, stamp: stamp, origin: sequenced.origin, shared: shared)
   }
 }
 
-extension JSONReader {
+extension [ColumnState] {
   /// Returns `true` if the columns read last ascend. Names stored by the reader are in the places
   /// in which it has compared them.
   @inline(__always)
-  private func ascend(_ columns: [ColumnState]) -> Bool {
-    if let recent, recent.ascend(columns.count) { return true }
-    return columns.ascend
+  fileprivate func ascend(readBy reader: JSONReader) -> Bool {
+    if let recent = reader.recent, recent.ascend(count) { return true }
+    return ascend
   }
-}
 
-extension [ColumnState] {
   /// True if the names ascend. By index: a loop over the columns would copy each one.
   fileprivate var ascend: Bool {
     for index in indices.dropFirst() where !(self[index - 1].name < self[index].name) {

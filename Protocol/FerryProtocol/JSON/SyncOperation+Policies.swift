@@ -38,11 +38,13 @@ extension JSONWriter {
   }
 }
 
-extension JSONReader {
+extension SyncOperation {
   /// Reads the output of ``JSONWriter/increments(_:)``.
-  package mutating func increments(limits: Limits) throws(MalformedMessage) -> Set<Name> {
+  package static func increments(
+    from reader: inout JSONReader, limits: Limits
+  ) throws(MalformedMessage) -> Set<Name> {
     var names: Set<Name> = []
-    try array { (reader) throws(MalformedMessage) in
+    try reader.array { (reader) throws(MalformedMessage) in
       guard names.count < limits.columns else { throw reader.malformed("too many adds") }
       let name = try reader.name()
       guard names.insert(name).inserted else {

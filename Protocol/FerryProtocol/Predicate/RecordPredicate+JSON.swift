@@ -47,65 +47,58 @@ extension JSONWriter {
   }
 }
 
-extension JSONReader {
-  /// Returns a predicate within the limits on depth and size.
-  package mutating func predicate(limits: Limits) throws(MalformedMessage) -> RecordPredicate {
-    var nodes = limits.predicateNodes
-    return try predicate(depth: limits.predicateDepth, &nodes, limits)
+extension RecordPredicate {
+  /// Reads a predicate within the limits on depth and size.
+  package init(from reader: inout JSONReader, limits: Limits) throws(MalformedMessage) {
+    var room = PredicateRoom(depth: limits.predicateDepth, nodes: limits.predicateNodes)
+    try self.init(from: &reader, &room, limits)
   }
 
-  private mutating func predicate(
-    depth: Int, _ nodes: inout Int, _ limits: Limits
-  ) throws(MalformedMessage) -> RecordPredicate {
-    guard depth > 0 else { throw malformed("a predicate is nested too deep") }
-    try parseNode(&nodes)
+  fileprivate init(
+    from reader: inout JSONReader, _ room: inout PredicateRoom, _ limits: Limits
+  ) throws(MalformedMessage) {
+    guard room.depth > 0 else { throw reader.malformed("a predicate is nested too deep") }
+    try room.enterNode(reader)
+    room.depth -= 1
     var parts = PredicateParts()
-    try array { (reader) throws(MalformedMessage) in
-      try reader.element(of: &parts, depth: depth, &nodes, limits)
+    try reader.array { (reader) throws(MalformedMessage) in
+      try parts.readElement(from: &reader, &room, limits)
     }
-    return try parts.predicate(self)
+    room.depth += 1
+    self = try parts.predicate(reader)
   }
+}
 
-  private func parseNode(_ nodes: inout Int) throws(MalformedMessage) {
-    guard nodes > 0 else { throw malformed("a predicate has too many parts") }
+/// The remaining depth and nodes of a predicate while it is read.
+private struct PredicateRoom {
+  var depth: Int
+  var nodes: Int
+
+  mutating func enterNode(_ reader: JSONReader) throws(MalformedMessage) {
+    guard nodes > 0 else { throw reader.malformed("a predicate has too many parts") }
     nodes -= 1
   }
+}
 
-  private mutating func element(
-    of parts: inout PredicateParts, depth: Int, _ nodes: inout Int, _ limits: Limits
-  ) throws(MalformedMessage) {
-    switch parts.form {
-    case nil:
-      let name = try string()
-      guard let form = PredicateParts.Form(name: name) else {
-        throw malformed("'\(name.prefix(40))' begins no predicate")
-      }
-      parts.form = form
-    case .always: throw malformed("\"always\" takes no values")
-    case .and, .or, .not:
-      parts.children.append(try predicate(depth: depth - 1, &nodes, limits))
-    case .compare, .among, .isNull, .isNotNull:
-      guard parts.field != nil else { return parts.field = try field(limits: limits) }
-      try parseNode(&nodes)
-      parts.values.append(try value(limits: limits))
-    }
-  }
-
-  private mutating func field(limits: Limits) throws(MalformedMessage) -> PredicateField {
-    if try peek() == 0x22 {
-      let name = try self.name()
-      if let fault = NameRule.fault(in: name, limits: limits) { throw malformed(fault) }
-      return .column(name)
+extension PredicateField {
+  fileprivate init(from reader: inout JSONReader, limits: Limits) throws(MalformedMessage) {
+    if try reader.peek() == 0x22 {
+      let name = try reader.name()
+      if let fault = NameRule.fault(in: name, limits: limits) { throw reader.malformed(fault) }
+      self = .column(name)
+      return
     }
     var isKey = false
-    try object { (key, reader) throws(MalformedMessage) in
+    try reader.object { (key, reader) throws(MalformedMessage) in
       guard "key" ~= key, !isKey, try reader.bool() else {
         throw reader.malformed("a predicate's column is a name or {\"key\":true}")
       }
       isKey = true
     }
-    guard isKey else { throw malformed("a predicate's column is a name or {\"key\":true}") }
-    return .record
+    guard isKey else {
+      throw reader.malformed("a predicate's column is a name or {\"key\":true}")
+    }
+    self = .record
   }
 }
 
@@ -135,6 +128,28 @@ private struct PredicateParts {
   var field: PredicateField?
   var values: [Value] = []
   var children: [RecordPredicate] = []
+
+  mutating func readElement(
+    from reader: inout JSONReader, _ room: inout PredicateRoom, _ limits: Limits
+  ) throws(MalformedMessage) {
+    switch form {
+    case nil:
+      let name = try reader.string()
+      guard let form = Form(name: name) else {
+        throw reader.malformed("'\(name.prefix(40))' begins no predicate")
+      }
+      self.form = form
+    case .always: throw reader.malformed("\"always\" takes no values")
+    case .and, .or, .not: children.append(try RecordPredicate(from: &reader, &room, limits))
+    case .compare, .among, .isNull, .isNotNull:
+      guard field != nil else {
+        field = try PredicateField(from: &reader, limits: limits)
+        return
+      }
+      try room.enterNode(reader)
+      values.append(try reader.value(limits: limits))
+    }
+  }
 
   func predicate(_ reader: JSONReader) throws(MalformedMessage) -> RecordPredicate {
     switch (form, field) {

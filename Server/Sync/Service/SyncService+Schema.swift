@@ -41,8 +41,8 @@ extension SyncService {
     }
     var json = JSONWriter(capacity: 256)
     switch answer {
-    case .success(let schema): json.fit(of: schema)
-    case .failure(let problem): json.misfit(problem)
+    case .success(let schema): schema.writeFit(to: &json)
+    case .failure(let problem): problem.writeMisfit(to: &json)
     }
     return .json(json.finish())
   }

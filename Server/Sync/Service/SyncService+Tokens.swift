@@ -35,7 +35,7 @@ extension SyncService {
     json.object { json in
       json.key("tokens")
       json.array(of: tokens) { json, token in
-        json.object { $0.tokenMembers(token) }
+        json.object { token.writeMembers(to: &$0) }
       }
       json.member("next", next?.text)
     }
@@ -158,7 +158,7 @@ extension SyncService {
     var json = JSONWriter(capacity: 512)
     json.object { json in
       json.member("token", secret.text)
-      json.tokenMembers(token)
+      token.writeMembers(to: &json)
     }
     return json.finish()
   }
@@ -180,7 +180,7 @@ extension SyncService {
     var json = JSONWriter(capacity: 256 + entries.count * 256)
     json.object { json in
       json.key("entries")
-      json.array(of: entries) { json, entry in json.auditEntry(entry) }
+      json.array(of: entries)
     }
     return .json(json.finish())
   }
@@ -205,27 +205,29 @@ extension SyncService {
   }
 }
 
-extension JSONWriter {
+extension StoredToken {
   /// Writes a token without the secret.
-  fileprivate mutating func tokenMembers(_ token: StoredToken) {
-    member("id", token.id.text)
-    member("name", token.name)
-    member("owner", token.owner)
-    member("account", Principal(token).account.id)
-    member("spaces", token.grants)
-    member("createdAt", token.createdAt)
-    member("expiresAt", token.expiresAt)
-    member("lastUsedAt", token.lastUsedAt)
+  fileprivate func writeMembers(to json: inout JSONWriter) {
+    json.member("id", id.text)
+    json.member("name", name)
+    json.member("owner", owner)
+    json.member("account", Principal(self).account.id)
+    json.member("spaces", grants)
+    json.member("createdAt", createdAt)
+    json.member("expiresAt", expiresAt)
+    json.member("lastUsedAt", lastUsedAt)
   }
+}
 
-  fileprivate mutating func auditEntry(_ entry: AuditEntry) {
-    object { json in
-      json.member("number", entry.number)
-      json.member("time", entry.at)
-      json.member("principal", entry.principal)
-      json.member("action", entry.action)
-      json.member("space", entry.space?.value)
-      json.member("detail", entry.detail)
+extension AuditEntry: JSONWritable {
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("number", number)
+      json.member("time", at)
+      json.member("principal", principal)
+      json.member("action", action)
+      json.member("space", space?.value)
+      json.member("detail", detail)
     }
   }
 }

@@ -10,7 +10,7 @@ enum PagePredicate {
     do throws(MalformedMessage) {
       predicate = try ServiceValue.read(value.withTruthsAsIntegers.json) {
         (reader) throws(MalformedMessage) in
-        try reader.predicate(limits: .standard)
+        try RecordPredicate(from: &reader, limits: .standard)
       }
     } catch {
       throw ServiceError("invalid_argument", "where: \(error.reason)")

@@ -1,148 +1,167 @@
 import FerryProtocol
 
 // The answers for administrators (SPEC.md §32), as in openapi.yaml.
-extension JSONWriter {
-  mutating func overview(_ space: SpaceOverview, now: Int64) {
-    let usage = space.usage.today(now)
-    object { json in
-      json.member("space", space.space.name.value)
-      json.member("epoch", space.space.epoch.description)
-      json.member("head", digits: space.space.head)
-      json.member("retention", space.space.retention.milliseconds)
-      json.member("horizon", digits: space.space.retentionHorizon)
-      json.member("schemaVersion", space.schemaVersion)
+extension SpaceOverview {
+  func write(to json: inout JSONWriter, now: Int64) {
+    let usage = usage.today(now)
+    json.object { json in
+      json.member("space", space.name.value)
+      json.member("epoch", space.epoch.description)
+      json.member("head", digits: space.head)
+      json.member("retention", space.retention.milliseconds)
+      json.member("horizon", digits: space.retentionHorizon)
+      json.member("schemaVersion", schemaVersion)
       json.member("records", usage.records)
       json.member("bytes", usage.bytes)
       json.member("devices", usage.devices)
       json.member("bufferedPackets", usage.packets)
       json.member("bufferedBytes", usage.packetBytes)
       json.member("writtenToday", usage.written)
-      json.member("lastHour", space.lastHour)
+      json.member("lastHour", lastHour)
     }
   }
+}
 
-  mutating func device(_ device: DeviceOverview, head: SequenceNumber) {
-    object { json in
-      json.member("device", device.device.value)
-      json.member("name", device.name?.text)
-      json.member("principal", device.principal)
-      json.member("client", device.client)
-      json.member("seenAt", device.seenAt)
-      json.member("operations", device.operations)
-      json.member("bufferedPackets", device.bufferedPackets)
-      json.member("bufferedBytes", device.bufferedBytes)
-      json.member("reached", device.reached.map { String($0) })
-      json.member("behind", device.reached.map { String(max(0, head - $0)) })
+extension DeviceOverview {
+  /// - Parameter head: The space's head.
+  func write(to json: inout JSONWriter, head: SequenceNumber) {
+    json.object { json in
+      json.member("device", device.value)
+      json.member("name", name?.text)
+      json.member("principal", principal)
+      json.member("client", client)
+      json.member("seenAt", seenAt)
+      json.member("operations", operations)
+      json.member("bufferedPackets", bufferedPackets)
+      json.member("bufferedBytes", bufferedBytes)
+      json.member("reached", reached.map { String($0) })
+      json.member("behind", reached.map { String(max(0, head - $0)) })
     }
   }
+}
 
-  mutating func rejection(_ rejection: Rejection, _ names: [DeviceID: DeviceIdentity]) {
-    object { json in
-      json.member("firstAt", rejection.firstAt)
-      json.member("lastAt", rejection.lastAt)
-      json.member("times", rejection.times)
-      json.member("code", rejection.code)
-      json.member("detail", rejection.detail)
-      json.member("principal", rejection.principal)
-      json.member("device", rejection.device?.value)
-      json.member("name", rejection.device.flatMap { names[$0]?.name?.text })
-      json.member("table", rejection.key?.table)
-      json.member("record", rejection.key?.record)
+extension Rejection {
+  func write(to json: inout JSONWriter, _ names: [DeviceID: DeviceIdentity]) {
+    json.object { json in
+      json.member("firstAt", firstAt)
+      json.member("lastAt", lastAt)
+      json.member("times", times)
+      json.member("code", code)
+      json.member("detail", detail)
+      json.member("principal", principal)
+      json.member("device", device?.value)
+      json.member("name", device.flatMap { names[$0]?.name?.text })
+      json.member("table", key?.table)
+      json.member("record", key?.record)
     }
   }
+}
 
-  mutating func activity(_ count: ActivityCount) {
-    object { json in
-      json.member("at", count.at)
-      json.member("operations", count.operations)
-      json.member("conflicts", count.conflicts)
-      json.member("rejected", count.rejected)
+extension ActivityCount: JSONWritable {
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("at", at)
+      json.member("operations", operations)
+      json.member("conflicts", conflicts)
+      json.member("rejected", rejected)
     }
   }
+}
 
-  mutating func identity(_ identity: DeviceIdentity) {
-    object { json in
-      json.member("device", identity.device.value)
-      json.member("name", identity.name?.text)
-      json.member("principal", identity.principal)
+extension DeviceIdentity: JSONWritable {
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("device", device.value)
+      json.member("name", name?.text)
+      json.member("principal", principal)
     }
   }
+}
 
+extension ListedRecord {
   /// - Parameter valueBytes: Larger values are replaced by their number of bytes.
-  mutating func listed(_ record: ListedRecord, valueBytes: Int) {
-    object { json in
-      json.member("record", record.record)
-      json.member("sequence", digits: record.sequence)
-      json.member("alive", record.state.isAlive)
+  func write(to json: inout JSONWriter, valueBytes: Int) {
+    json.object { json in
+      json.member("record", record)
+      json.member("sequence", digits: sequence)
+      json.member("alive", state.isAlive)
       json.key("columns")
-      json.array(of: record.state.columns) { json, column in
-        json.listed(column, valueBytes: valueBytes)
+      json.array(of: state.columns) { json, column in
+        column.write(to: &json, valueBytes: valueBytes)
       }
-      json.stamp("inserted", record.state.inserted?.stamp)
-      json.stamp("deleted", record.state.deleted?.stamp)
+      state.inserted?.stamp.write(to: &json, named: "inserted")
+      state.deleted?.stamp.write(to: &json, named: "deleted")
     }
   }
+}
 
-  private mutating func listed(_ column: ColumnState, valueBytes: Int) {
-    var value = JSONWriter(capacity: 64)
-    value.value(column.value)
-    object { json in
-      json.member("column", column.name)
-      if value.count <= valueBytes {
+extension ColumnState {
+  fileprivate func write(to json: inout JSONWriter, valueBytes: Int) {
+    let text = value.encoded()
+    json.object { json in
+      json.member("column", name)
+      if text.count <= valueBytes {
         json.key("value")
-        json.raw(value.bytes)
+        json.raw(text)
       } else {
-        json.member("bytes", value.count)
+        json.member("bytes", text.count)
       }
-      json.members(of: column.stamp)
-      json.member("sequence", digits: column.origin)
+      stamp.writeMembers(to: &json)
+      json.member("sequence", digits: origin)
     }
   }
+}
 
-  private mutating func stamp(_ name: StaticString, _ stamp: Stamp?) {
-    guard let stamp else { return }
-    key(name)
-    object { $0.members(of: stamp) }
+extension Stamp {
+  fileprivate func write(to json: inout JSONWriter, named name: StaticString) {
+    json.key(name)
+    json.object { writeMembers(to: &$0) }
   }
 
-  private mutating func members(of stamp: Stamp) {
-    member("time", stamp.time)
-    member("device", stamp.device.value)
+  fileprivate func writeMembers(to json: inout JSONWriter) {
+    json.member("time", time)
+    json.member("device", device.value)
   }
+}
 
-  mutating func history(_ entry: HistoryEntry) {
-    object { json in
-      json.member("operation", entry.id.value)
-      json.member("sequence", digits: entry.sequence)
-      json.member("kind", entry.kind.rawValue)
-      json.member("batch", entry.id.value.version == UniqueID.effectVersion)
-      json.member("time", entry.time)
-      json.member("device", entry.device.value)
-      json.member("base", digits: entry.base)
+extension HistoryEntry: JSONWritable {
+  package func write(to json: inout JSONWriter) {
+    json.object { json in
+      json.member("operation", id.value)
+      json.member("sequence", digits: sequence)
+      json.member("kind", kind.rawValue)
+      json.member("batch", id.value.version == UniqueID.effectVersion)
+      json.member("time", time)
+      json.member("device", device.value)
+      json.member("base", digits: base)
       json.key("data")
-      if let data = entry.data { json.raw(data) } else { json.raw("null") }
+      if let data { json.raw(data) } else { json.raw("null") }
       json.key("outcome")
-      if let outcome = entry.outcome { json.raw(outcome) } else { json.raw("\"applied\"") }
+      if let outcome { json.raw(outcome) } else { json.raw("\"applied\"") }
     }
   }
+}
 
+extension SpaceSchema {
   /// Writes the answer for an acceptable schema.
-  mutating func fit(of schema: SpaceSchema) {
-    object { json in
+  func writeFit(to json: inout JSONWriter) {
+    json.object { json in
       json.member("fits", true)
-      json.member("version", schema.version)
+      json.member("version", version)
     }
   }
+}
 
+extension Problem {
   /// Writes the answer for an unacceptable schema.
-  mutating func misfit(_ problem: Problem) {
-    object { json in
+  func writeMisfit(to json: inout JSONWriter) {
+    json.object { json in
       json.member("fits", false)
-      json.member("detail", problem.detail)
-      json.member("violationCount", problem.violationCount)
-      json.member("violations", problem.violations)
-      json.member("lossCount", problem.lossCount)
-      json.member("losses", problem.losses)
+      json.member("detail", detail)
+      json.member("violationCount", violationCount)
+      json.member("violations", violations)
+      json.member("lossCount", lossCount)
+      json.member("losses", losses)
     }
   }
 }

@@ -39,7 +39,7 @@ extension SyncService {
     json.object { json in
       json.member("table", table)
       json.key("records")
-      json.array(of: records) { json, record in json.listed(record, valueBytes: 1_000) }
+      json.array(of: records) { $1.write(to: &$0, valueBytes: 1_000) }
       // The list may end early because of the length, so only an empty answer ends it.
       json.member("next", records.last?.record)
     }
@@ -77,11 +77,11 @@ extension SyncService {
     json.object { json in
       json.member("table", key.table)
       json.key("record")
-      if let record { json.listed(record, valueBytes: .max) } else { json.raw("null") }
+      if let record { record.write(to: &json, valueBytes: .max) } else { json.raw("null") }
       json.key("operations")
-      json.array(of: part.entries) { json, entry in json.history(entry) }
+      json.array(of: part.entries)
       json.key("devices")
-      json.array(of: names.values.sorted { $0.device < $1.device }) { $0.identity($1) }
+      json.array(of: names.values.sorted { $0.device < $1.device })
       json.member("horizon", digits: space.retentionHorizon)
       json.member("next", stretch.next(after: part).map { String($0) })
     }
@@ -114,7 +114,7 @@ extension SyncService {
         }
       }
       json.key("devices")
-      json.array(of: names.values.sorted { $0.device < $1.device }) { $0.identity($1) }
+      json.array(of: names.values.sorted { $0.device < $1.device })
       json.member("horizon", digits: space.retentionHorizon)
       // The list may end early because of the length, so only an empty answer ends it.
       json.member("next", found.last.map { "\($0.place.sequence)/\($0.place.device)" })

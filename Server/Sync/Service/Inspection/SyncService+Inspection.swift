@@ -33,7 +33,7 @@ extension SyncService {
     json.object { json in
       json.member("time", now)
       json.key("spaces")
-      json.array(of: found) { json, space in json.overview(space, now: now) }
+      json.array(of: found) { $1.write(to: &$0, now: now) }
       json.member("next", last)
     }
     return .json(json.finish())
@@ -50,7 +50,7 @@ extension SyncService {
     }
     guard let space else { throw Problem(.unknownSpace, "there is no space \(name)") }
     var json = JSONWriter(capacity: 400)
-    json.overview(space, now: now)
+    space.write(to: &json, now: now)
     return .json(json.finish())
   }
 
@@ -69,7 +69,7 @@ extension SyncService {
     json.object { json in
       json.member("head", digits: space.head)
       json.key("devices")
-      json.array(of: devices) { json, device in json.device(device, head: space.head) }
+      json.array(of: devices) { $1.write(to: &$0, head: space.head) }
       json.member("next", devices.count < limit ? nil : devices.last?.device.description)
     }
     return .json(json.finish())
@@ -90,7 +90,7 @@ extension SyncService {
     var json = JSONWriter(capacity: 256 + found.count * 400)
     json.object { json in
       json.key("rejections")
-      json.array(of: found) { json, rejection in json.rejection(rejection, names) }
+      json.array(of: found) { $1.write(to: &$0, names) }
       let last = found.count < limit ? nil : found.last
       json.member("next", last.map { "\($0.lastAt)/\($0.subject)" })
     }
@@ -116,7 +116,7 @@ extension SyncService {
       json.member("time", now)
       json.member("unit", unit.rawValue)
       json.key("counts")
-      json.array(of: counts) { json, count in json.activity(count) }
+      json.array(of: counts)
     }
     return .json(json.finish())
   }

@@ -84,7 +84,7 @@ extension SyncOperation {
 
   fileprivate func encodedBatch(_ batch: Batch) -> [UInt8] {
     var json = JSONWriter(capacity: 256)
-    json.keptBatch(batch, of: self)
+    json.storedBatch(batch, of: self)
     return json.finish()
   }
 }

@@ -54,7 +54,7 @@ extension Outcome {
   /// Reads the output of ``encoded()``.
   init(stored bytes: UnsafeRawBufferPointer) throws(MalformedMessage) {
     var reader = JSONReader(bytes)
-    self = try reader.outcome(limits: .stored)
+    try self.init(from: &reader, limits: .stored)
     try reader.end()
   }
 }

@@ -234,7 +234,7 @@ extension ListedConflict {
     self.init(
       device: DeviceID(device),
       notice: try decode(try row.bytes(1)) { (reader) throws(MalformedMessage) in
-        try reader.notice(limits: .stored)
+        try Notice(from: &reader, limits: .stored)
       })
   }
 }

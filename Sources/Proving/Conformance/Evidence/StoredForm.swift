@@ -35,7 +35,7 @@ enum StoredForm {
     var increments: Set<Name> = []
     try reader.object { (name, reader) throws(MalformedMessage) in
       switch name {
-      case "adds": increments = try reader.increments(limits: limits)
+      case "adds": increments = try SyncOperation.increments(from: &reader, limits: limits)
       default: try reader.skip()
       }
     }
@@ -57,7 +57,7 @@ enum StoredForm {
 
   static func outcome(_ text: UnsafeRawBufferPointer) throws -> Outcome {
     var reader = JSONReader(text)
-    let outcome = try reader.outcome(limits: limits)
+    let outcome = try Outcome(from: &reader, limits: limits)
     try reader.end()
     return outcome
   }
