@@ -6,7 +6,7 @@ extension Bundles {
     var names = Set(try await store.names())
     let records: [MissionRecord]
     do throws(MissionError) {
-      records = try await missions.published()
+      records = try await missions.origin.published()
     } catch {
       throw BundleError(error)
     }
@@ -20,7 +20,7 @@ extension Bundles {
   public func versions(of name: BundleName) async throws(BundleError) -> [BundleStatus] {
     let records: [MissionRecord]
     do throws(MissionError) {
-      records = try await missions.published()
+      records = try await missions.origin.published()
     } catch {
       throw BundleError(error)
     }
@@ -33,7 +33,7 @@ extension Bundles {
     let choice = try await choice(of: name)
     let held: [BundleKey]
     do throws(MissionError) {
-      held = try await missions.heldBundles(of: name)
+      held = try await missions.stored.heldBundles(of: name)
     } catch {
       throw BundleError(error)
     }
@@ -62,22 +62,5 @@ extension Bundles {
     return found.sorted {
       ($0.key.version, $0.key.manifest) < ($1.key.version, $1.key.manifest)
     }.map(\.value)
-  }
-}
-
-extension MissionManager {
-  /// Returns the hash of the manifest of a mission's version in use; `nil` if none is here.
-  func heldManifest(_ id: MissionID) async throws(MissionError) -> ContentHash? {
-    try await store.missions().first { $0.record.id == id && $0.isActive }?.record.manifest
-  }
-
-  /// Returns the versions of a bundle with local files.
-  func heldBundles(of name: BundleName) async throws(MissionError) -> [BundleKey] {
-    try await store.missions().compactMap { row in
-      guard row.isActive, let id = BundleID(mission: row.record.id), id.name == name else {
-        return nil
-      }
-      return BundleKey(version: id.version, manifest: row.record.manifest)
-    }
   }
 }

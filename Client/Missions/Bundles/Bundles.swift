@@ -234,7 +234,7 @@ public final class Bundles: Sendable {
     let records: [MissionRecord]
     let device: DeviceID
     do throws(MissionError) {
-      records = try await missions.published()
+      records = try await missions.origin.published()
       device = try await surroundings.device()
     } catch {
       throw BundleError(error)
@@ -279,7 +279,7 @@ public final class Bundles: Sendable {
     // Before the look at the files: they stay from then on.
     let lease = await lease(of: mission)
     do throws(MissionError) {
-      guard try await missions.heldManifest(mission) == key.manifest else { return nil }
+      guard try await missions.stored.heldManifest(mission) == key.manifest else { return nil }
       let manifest = try await missions.manifest(mission)
       guard let declared = manifest.bundle else {
         throw MissionError(.badManifest, "mission \(mission) is no bundle")
@@ -319,7 +319,7 @@ public final class Bundles: Sendable {
     let choice = try await choice(of: name)
     let held: [BundleKey]
     do throws(MissionError) {
-      held = try await missions.heldBundles(of: name)
+      held = try await missions.stored.heldBundles(of: name)
     } catch {
       throw BundleError(error)
     }
@@ -336,7 +336,7 @@ public final class Bundles: Sendable {
 
   /// Removes the files of outdated versions that no process reads.
   package func removeOutdated(of name: BundleName) async {
-    guard let held = try? await missions.heldBundles(of: name),
+    guard let held = try? await missions.stored.heldBundles(of: name),
       let state = try? await store.state(of: name)
     else { return }
     for key in held where state.isOutdated(key) {

@@ -4,10 +4,6 @@ import Synchronization
 
 /// Concurrent downloads of a mission's items.
 extension MissionManager {
-  /// Content of this size is written to the disk when it is complete, smaller content with the
-  /// rest.
-  private static let largeBytes: Int64 = 1 << 20
-
   /// Ensures that the content of all items is here; the first failure ends it.
   func fetchItems(
     of manifest: MissionManifest, _ row: MissionRow, _ board: ProgressBoard
@@ -63,74 +59,22 @@ extension MissionManager {
   ) async throws(MissionError) {
     do throws(MissionError) {
       let content = StoredContent(hash: item.hash, size: item.size)
-      let lock = try await contentLock(item.hash)
+      let lock = try await contents.lock(item.hash)
       defer { lock.release() }
-      if let object = try await intact(content, since: row.askedAt) {
-        return try await record(object, item, manifest)
+      if let object = try await contents.intact(content, since: row.askedAt) {
+        return try await contents.record(object, item, manifest)
       }
-      let chunks = item.chunks
-      if files.isSealed { try await reuseSealed(item, manifest.chunkSize) }
-      let job = DownloadJob(
-        source: try await source(of: item, in: manifest), size: item.size, hash: item.hash,
-        chunkSize: chunks.isEmpty ? max(1, item.size) : manifest.chunkSize,
-        chunks: chunks, partialPath: files.partialPath(of: item.hash))
+      try await contents.reuseSealed(item, manifest.chunkSize)
+      let job = contents.job(
+        try await origin.source(of: item, in: manifest), hash: item.hash, size: item.size,
+        chunkSize: item.chunks.isEmpty ? max(1, item.size) : manifest.chunkSize,
+        chunks: item.chunks)
       try await transfer(
         job, item.hash, of: manifest.id, item: item.path, place: place, isPatient: place != nil)
-      try await adopt(item, manifest)
+      try await contents.adopt(item, manifest)
     } catch {
       throw MissionError(error.kind, item: item.path, error.message)
     }
-  }
-
-  /// Adds the complete partial file of an item to the content.
-  func adopt(_ item: MissionItem, _ manifest: MissionManifest) async throws(MissionError) {
-    let content = StoredContent(hash: item.hash, size: item.size)
-    try await files.adopt(content)
-    let isLarge = item.size >= Self.largeBytes
-    if isLarge { try await files.sync([item.hash]) }
-    let object = ObjectRow(content: content, isDurable: isLarge, at: surroundings.wallClock())
-    try await record(object, item, manifest)
-  }
-
-  func record(
-    _ object: ObjectRow, _ item: MissionItem, _ manifest: MissionManifest
-  ) async throws(MissionError) {
-    try await store.addObject(
-      object, chunkSize: manifest.chunkSize, chunks: item.chunks,
-      path: files.plainPath(of: item.hash))
-  }
-
-  /// Returns complete local content, or `nil`. Content written to the disk by this mission is
-  /// trusted; all other content is read again. Damaged content is removed.
-  func intact(
-    _ content: StoredContent, since askedAt: Int64
-  ) async throws(MissionError) -> ObjectRow? {
-    let known = try await store.object(content.hash)
-    guard try await files.has(content) else { return nil }
-    if let known, known.isDurable, known.at >= askedAt { return known }
-    if try await files.isIntact(content) {
-      return known ?? ObjectRow(content: content, isDurable: false, at: surroundings.wallClock())
-    }
-    try await store.removeObject(content.hash)
-    try await files.removeObject(content.hash)
-    return nil
-  }
-
-  /// Copies chunks from sealed content; the downloader cannot read it.
-  private func reuseSealed(_ item: MissionItem, _ chunkSize: Int64) async throws(MissionError) {
-    var map =
-      try await store.chunkMap(of: item.hash, chunkCount: item.chunks.count)
-      ?? ChunkMap(chunkCount: item.chunks.count)
-    var isChanged = false
-    for (index, chunk) in item.chunks.enumerated() where !map[index] {
-      guard let part = try await store.part(chunk) else { continue }
-      let target = StoredContent(hash: item.hash, size: item.size)
-      if try await files.copy(part, to: target, at: Int64(index) * chunkSize) {
-        map[index] = true
-        isChanged = true
-      }
-    }
-    if isChanged { try await store.setChunkMap(map, of: item.hash) }
   }
 
   /// Fetches the file with a hash.
@@ -141,15 +85,6 @@ extension MissionManager {
     isPatient: Bool = true
   ) async throws(MissionError) {
     var job = job
-    let (store, files) = (store, files)
-    job.seal = files.seal
-    job.record = { map in try await store.setChunkMap(map, of: hash) }
-    job.reuse = { chunk in
-      guard let part = try? await store.part(chunk), part.content.hash != hash,
-        let path = files.plainPath(of: part.content.hash)
-      else { return nil }
-      return LocalChunk(path: path, offset: part.offset, length: part.length)
-    }
     job.stalled = { [self, source = job.source] failure in
       await stall(id, MissionError(failure, of: source), item)
     }
@@ -159,9 +94,7 @@ extension MissionManager {
     var failures = 0
     var highest: Int64 = 0
     while true {
-      job.map =
-        try await store.chunkMap(of: hash, chunkCount: job.chunks.count)
-        ?? ChunkMap(chunkCount: job.chunks.count)
+      job.map = try await contents.chunkMap(of: hash, chunkCount: job.chunks.count)
       let came = Mutex<Int64>(0)
       let failure: DownloadError
       do throws(DownloadError) {
@@ -183,7 +116,7 @@ extension MissionManager {
       await stall(id, MissionError(failure, of: job.source), item)
       let pause = options.pauses.delay(afterFailures: failures, random: surroundings.random())
       guard let pause else { throw MissionError(failure, of: job.source) }
-      try await rest(pause)
+      try await surroundings.rest(pause)
     }
   }
 

@@ -3,9 +3,6 @@ import Synchronization
 
 /// The work on one mission, from the row until it is in use.
 extension MissionManager {
-  /// The interval between checks of another process's work on a mission.
-  static let watchPause: Duration = .milliseconds(100)
-
   /// Fetches a mission and puts it in use. Returns the result.
   func work(_ id: MissionID) async -> MissionQueue.Ending {
     do throws(MissionError) {
@@ -23,7 +20,7 @@ extension MissionManager {
       downloads[id, default: Transfer()].board = board
       try await reserve(manifest, as: row.version)
       try await fetchItems(of: manifest, row, board)
-      try await activate(manifest, as: row.version)
+      try await stored.activate(manifest, as: row.version)
       hub.notify(.progress(board.progress()))
       return .done
     } catch {
@@ -31,19 +28,9 @@ extension MissionManager {
       // The user can solve a problem on this device, and the content is not wrong.
       switch error.kind {
       case .diskFull, .forbidden, .files, .database, .untrustedSigner: return .paused(error)
-      default: return .failed(await reason(error, of: id))
+      default: return .failed(await origin.reason(of: error, in: id))
       }
     }
-  }
-
-  /// Returns why a mission failed: if the server rejects it and the catalogue lacks it, it was
-  /// retracted.
-  private func reason(_ error: MissionError, of id: MissionID) async -> MissionError {
-    guard error.kind == .refused, let published = try? await published(),
-      !published.contains(where: { $0.id == id })
-    else { return error }
-    return MissionError(
-      .retracted, item: error.item, "it was retracted during the download: \(error.message)")
   }
 
   // MARK: Beside other processes
@@ -59,9 +46,9 @@ extension MissionManager {
     var isStalled = false
     while true {
       let lock = try files.lock(.mission(version.mission))
-      guard let row = try await row(of: version) else {
+      guard let row = try await stored.row(of: version) else {
         lock?.release()
-        return .ended(try await elsewhere(version))
+        return .ended(try await stored.ending(of: version))
       }
       if row.isComplete || row.state == .paused || row.state == .cancelled {
         lock?.release()
@@ -76,16 +63,8 @@ extension MissionManager {
         await handle(.stalled(version.mission, MissionError(.busy, "another process fetches it")))
       }
       hub.notify(.progress(MissionProgress(row)))
-      try await rest(Self.watchPause * 2)
+      try await surroundings.rest(MissionSurroundings.watchPause * 2)
     }
-  }
-
-  /// Returns the result of a mission removed by another process.
-  private func elsewhere(
-    _ version: MissionVersion
-  ) async throws(MissionError) -> MissionQueue.Ending {
-    let ending = try await store.endings().first { $0.version == version }
-    return .failed(ending?.reason ?? MissionError(.cancelled, "it was removed meanwhile"))
   }
 
   /// Reports the progress of a mission, and applies changes written into its row by another
@@ -108,7 +87,7 @@ extension MissionManager {
       }
       if let current = try? await store.dataVersion(), current != seen {
         do throws(MissionError) {
-          let row = try await row(of: version)
+          let row = try await stored.row(of: version)
           seen = current
           // Changes of the row after this run are not requests of the user.
           if !Task.isCancelled { await obey(row, version) }
@@ -116,7 +95,9 @@ extension MissionManager {
           // The next round checks it again.
         }
       }
-      do throws(MissionError) { try await rest(Self.watchPause / 2) } catch { return }
+      do throws(MissionError) {
+        try await surroundings.rest(MissionSurroundings.watchPause / 2)
+      } catch { return }
     }
   }
 
@@ -149,40 +130,24 @@ extension MissionManager {
   // MARK: Manifest and room
 
   private func manifest(of row: MissionRow) async throws(MissionError) -> MissionManifest {
-    let trusted = try await trusted()
+    let trusted = try await stored.trusted()
     try ManifestCheck.check(signer: row.record.signer, trusted: trusted)
     if let document = try await store.manifest(of: row.version) {
-      return try await checked(document, of: row.record)
+      return try await origin.checked(document, of: row.record)
     }
     let size = row.record.manifestSize
     guard (1...Int64(MissionLimits.standard.manifestBytes)).contains(size) else {
       throw MissionError(.badManifest, "a manifest of \(size) bytes is not allowed")
     }
     let hash = row.record.manifest
-    let lock = try await contentLock(hash)
+    let lock = try await contents.lock(hash)
     defer { lock.release() }
-    let job = DownloadJob(
-      source: .blob(hash), size: size, hash: hash, chunkSize: size,
-      partialPath: files.partialPath(of: hash))
+    let job = contents.job(.blob(hash), hash: hash, size: size, chunkSize: size)
     try await transfer(job, hash, of: row.record.id, item: nil, place: nil)
     let document = try await files.partialBytes(of: hash, limit: size)
-    let manifest = try await checked(document, of: row.record)
-    // Only the first signer is trusted, even if another mission's signer was stored during this
-    // download.
-    if trusted.isEmpty {
-      let first = try await store.trustFirst(row.record.signer, at: surroundings.wallClock())
-      try ManifestCheck.check(signer: row.record.signer, trusted: first)
-    }
-    try await store.setManifest(document, manifest, of: row.version)
-    try await store.removeChunkMap(of: hash)
-    try await files.removePartial(hash)
+    let manifest = try await origin.checked(document, of: row.record)
+    try await stored.accept(document, manifest, of: row, isFirst: trusted.isEmpty)
     return manifest
-  }
-
-  /// Returns the trusted public keys.
-  func trusted() async throws(MissionError) -> [[UInt8]] {
-    if let signer = options.signer { return [signer] }
-    return try await store.signers()
   }
 
   /// Reserves space for all missing content, beside the needs of other missions; throws if there is
@@ -190,82 +155,13 @@ extension MissionManager {
   private func reserve(
     _ manifest: MissionManifest, as version: MissionVersion
   ) async throws(MissionError) {
-    var missing: [ContentHash: Int64] = [:]
-    for row in try await store.contents(of: version) where row.object == nil {
-      missing[row.content.hash] = row.content.size
-    }
-    for item in manifest.items where missing[item.hash] != nil && !item.chunks.isEmpty {
-      guard let map = try await store.chunkMap(of: item.hash, chunkCount: item.chunks.count) else {
-        continue
-      }
-      let left = max(0, item.size - Int64(map.present) * manifest.chunkSize)
-      missing[item.hash] = min(missing[item.hash] ?? left, left)
-    }
+    let missing = try await contents.missing(manifest, as: version)
     let free = try await files.freeBytes()
     do throws(SpaceShortage) {
       try space.reserve(missing, for: manifest.id, free: free)
     } catch {
       throw MissionError(.diskFull, error.message)
     }
-  }
-
-  // MARK: The end
-
-  /// Completes a mission with all items: checks it, writes it to the disk, and puts it in use.
-  func activate(
-    _ manifest: MissionManifest, as version: MissionVersion
-  ) async throws(MissionError) {
-    let contents = try await store.contents(of: version)
-    for row in contents {
-      guard row.object != nil, try await files.has(row.content) else {
-        throw MissionError(.damaged, "content \(row.content.hash) is missing")
-      }
-    }
-    try await files.sync(contents.filter { $0.object?.isDurable == false }.map(\.content.hash))
-    if Task.isCancelled { throw MissionError(.cancelled, "it was stopped") }
-    try await files.build(BundlePlan(manifest, as: version))
-    try await store.complete(version, at: surroundings.wallClock())
-    try await removeOutdated(version)
-  }
-
-  private func removeOutdated(_ active: MissionVersion) async throws(MissionError) {
-    let complete = try await store.missions()
-      .filter { $0.record.id == active.mission && $0.isComplete }
-      .sorted { ($0.activation ?? 0) < ($1.activation ?? 0) }.map(\.version.version)
-    let outdated = KeepingPlan.outdated(
-      complete, active: active.version, keep: options.versionsKept)
-    for version in outdated { try await remove(MissionVersion(active.mission, version)) }
-  }
-
-  // MARK: Small things
-
-  /// Waits for a content's lock: the owner fetches the same content.
-  func contentLock(_ hash: ContentHash) async throws(MissionError) -> FileLock {
-    while true {
-      if let lock = try files.lock(.content(hash)) { return lock }
-      try await rest(Self.watchPause)
-    }
-  }
-
-  func row(of version: MissionVersion) async throws(MissionError) -> MissionRow? {
-    try await store.missions().first { $0.version == version }
-  }
-
-  func rest(_ duration: Duration) async throws(MissionError) {
-    do { try await surroundings.sleep(duration) } catch {
-      throw MissionError(.cancelled, "it was stopped")
-    }
-  }
-}
-
-extension BundlePlan {
-  /// Creates the folder's plan for a manifest's version, by the local name.
-  init(_ manifest: MissionManifest, as version: MissionVersion) {
-    self.init(
-      mission: version.mission, version: version.version,
-      files: manifest.items.map {
-        File(path: $0.path, content: StoredContent(hash: $0.hash, size: $0.size))
-      })
   }
 }
 

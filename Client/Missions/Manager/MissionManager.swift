@@ -14,6 +14,8 @@ public actor MissionManager: JobRunner {
   nonisolated let origin: MissionOrigin
   nonisolated let options: MissionOptions
   nonisolated let surroundings: MissionSurroundings
+  nonisolated let contents: StoredContents
+  nonisolated let stored: StoredVersions
   nonisolated let hub = EventHub()
 
   var runs: JobRuns<MissionJobs>
@@ -62,18 +64,7 @@ public actor MissionManager: JobRunner {
     _ parts: OwnParts, from origin: MissionOrigin, options: MissionOptions,
     in surroundings: MissionSurroundings
   ) async throws(MissionError) -> MissionManager {
-    let (store, files) = (parts.store, parts.files)
-    let proof = try await store.makeSetting("sealing", files.sealProof())
-    if !files.accepts(sealProof: proof) {
-      // A process that only read has not decided whether later content is sealed.
-      guard try await store.remakeSetting("sealing", files.sealProof()) else {
-        throw MissionError(
-          .wrongKey,
-          files.isSealed
-            ? "the key does not fit the stored content"
-            : "the stored content is encrypted; give its key")
-      }
-    }
+    try await parts.checkSeal()
     return MissionManager(parts, origin, options, surroundings)
   }
 
@@ -83,8 +74,16 @@ public actor MissionManager: JobRunner {
   ) {
     (store, files, downloader) = (parts.store, parts.files, parts.downloader)
     (self.origin, self.options, self.surroundings) = (origin, options, surroundings)
+    contents = StoredContents(store: store, files: files, surroundings: surroundings)
+    stored = StoredVersions(
+      store: store, files: files, origin: origin, options: options, surroundings: surroundings)
     runs = JobRuns(MissionQueue(limits: JobLimits(atOnce: options.missionsAtOnce)))
     space = SpacePlan(margin: options.spaceMargin)
+  }
+
+  /// The missions composed by the app.
+  nonisolated var composed: ComposedVersions {
+    ComposedVersions(contents: contents, versions: stored)
   }
 
   // MARK: Downloading
@@ -98,7 +97,7 @@ public actor MissionManager: JobRunner {
   }
 
   private func restoreNow() async throws(MissionError) -> [MissionID] {
-    try await collect()
+    try await stored.collect()
     var jobs: [MissionQueue.Job] = []
     for row in try await store.missions() where !isRunning(row.record.id) {
       switch KeepingPlan.restoring(row.state, isComplete: row.isComplete) {
@@ -138,7 +137,7 @@ public actor MissionManager: JobRunner {
     await whileSuspended()
     for id in ids { await waitIfCancelled(id) }
     var records: [MissionID: MissionRecord] = [:]
-    for record in try await published() { records[record.id] = record }
+    for record in try await origin.published() { records[record.id] = record }
     var here: [MissionID: HeldVersion] = [:]
     var damaged: [MissionID] = []
     for row in try await store.missions() where row.isActive {
@@ -175,7 +174,7 @@ public actor MissionManager: JobRunner {
   public func pause(_ id: MissionID) async throws(MissionError) {
     await whileSuspended()
     if let state = queue[id]?.state, !state.isFinal { return await handle(.pause(id)) }
-    let row = try await incomplete(id)
+    let row = try await stored.incomplete(id)
     try await store.setState(.paused, reason: nil, of: row.version)
   }
 
@@ -184,7 +183,7 @@ public actor MissionManager: JobRunner {
     await whileSuspended()
     if queue[id]?.state == .paused { return await handle(.resume(id)) }
     if let state = queue[id]?.state, !state.isFinal { return }
-    var row = try await incomplete(id)
+    var row = try await stored.incomplete(id)
     row.state = .ready
     versions[id] = row.version
     // The dependencies continue with it, or are here already.
@@ -199,7 +198,7 @@ public actor MissionManager: JobRunner {
   public func cancel(_ id: MissionID) async throws(MissionError) {
     await whileSuspended()
     if let state = queue[id]?.state, !state.isFinal { return await handle(.cancel(id, .stopped)) }
-    let row = try await incomplete(id)
+    let row = try await stored.incomplete(id)
     await discard(row, as: .cancelled, .stopped)
     hub.notify(.changed(id, .cancelled, nil))
   }
@@ -268,9 +267,9 @@ public actor MissionManager: JobRunner {
     case .failed, .cancelled:
       unwritten[id] = nil
       guard !isRunning(id), queue[id]?.state == state else { break }
-      let rows = (try? await store.missions()) ?? []
-      guard let row = rows.first(where: { $0.version == version }) else { break }
-      await discard(row, as: state, reason ?? .stopped)
+      if let row = try? await stored.row(of: version) {
+        await discard(row, as: state, reason ?? .stopped)
+      }
     case .ready, .downloading, .paused:
       // An observer does not store this reason: the row belongs to the other process.
       if reason?.kind == .busy { break }
@@ -288,12 +287,9 @@ public actor MissionManager: JobRunner {
     space.release(id)
     downloads[id] = nil
     if !runs.isStopped, ending != .done, queue[id]?.state == .cancelled,
-      let version = versions[id]
+      let version = versions[id], let row = try? await stored.row(of: version)
     {
-      let rows = (try? await store.missions()) ?? []
-      if let row = rows.first(where: { $0.version == version }) {
-        await discard(row, as: .cancelled, .stopped)
-      }
+      await discard(row, as: .cancelled, .stopped)
     }
   }
 

@@ -8,30 +8,40 @@ enum MissionOrigin: Sendable {
   case app(@Sendable (MissionManifest, _ path: String) async throws(MissionError) -> ContentRequest)
 }
 
-extension MissionManager {
+extension MissionOrigin {
   /// Returns every published mission.
-  nonisolated func published() async throws(MissionError) -> [MissionRecord] {
-    guard case .catalogue(let catalogue) = origin else { return [] }
+  func published() async throws(MissionError) -> [MissionRecord] {
+    guard case .catalogue(let catalogue) = self else { return [] }
     return try await catalogue.missions()
   }
 
   /// Reads a manifest's document after all checks. One from a catalogue must be signed.
-  nonisolated func checked(
+  func checked(
     _ document: [UInt8], of record: MissionRecord
   ) async throws(MissionError) -> MissionManifest {
-    guard case .catalogue(let catalogue) = origin else {
+    guard case .catalogue(let catalogue) = self else {
       return try ManifestCheck.manifest(document, of: record, in: DraftRule.space, isSigned: false)
     }
     return try ManifestCheck.manifest(document, of: record, in: try await catalogue.space())
   }
 
   /// Returns the source of an item.
-  nonisolated func source(
+  func source(
     of item: MissionItem, in manifest: MissionManifest
   ) async throws(MissionError) -> DownloadSource {
-    switch origin {
+    switch self {
     case .catalogue: item.isHosted ? .blob(item.hash) : .published(item.url ?? "")
     case .app(let request): .request(try await request(manifest, item.path))
     }
+  }
+
+  /// Returns why a mission failed: if the server rejects it and the catalogue lacks it, it was
+  /// retracted.
+  func reason(of error: MissionError, in id: MissionID) async -> MissionError {
+    guard error.kind == .refused, let published = try? await published(),
+      !published.contains(where: { $0.id == id })
+    else { return error }
+    return MissionError(
+      .retracted, item: error.item, "it was retracted during the download: \(error.message)")
   }
 }

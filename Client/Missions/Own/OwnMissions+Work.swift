@@ -8,10 +8,10 @@ extension OwnMissions {
     guard let draft = known[number], draft.isOpen else { return }
     do throws(MissionError) {
       // A process may end after the version came into use.
-      if try await !manager.isInUse(draft.id, number) {
+      if try await !manager.composed.isInUse(draft.id, number) {
         guard try await gather(draft) else { return }
         let (manifest, move) = try await compose(draft)
-        try await manager.install(manifest, at: draft.at, move)
+        try await manager.composed.install(manifest, at: draft.at, move)
       }
       try await finish(draft)
     } catch {
@@ -89,7 +89,7 @@ extension OwnMissions {
   /// Checks the fetched items. Returns the manifest, and the function that moves the items.
   private func compose(
     _ draft: Draft
-  ) async throws(MissionError) -> (MissionManifest, MissionManager.Move) {
+  ) async throws(MissionError) -> (MissionManifest, ComposedVersions.Move) {
     var fetched: [Int: ContentFacts] = [:]
     var staged: [ContentHash: StagedFile] = [:]
     for (place, download) in await downloads(under: draft) where download.state == .done {
@@ -107,7 +107,7 @@ extension OwnMissions {
     }
     let manifest = DraftRule.manifest(draft.document, of: draft.id, version: draft.number, fetched)
     if let fault = manifest.fault() { throw MissionError(.badManifest, fault) }
-    let move: MissionManager.Move = {
+    let move: ComposedVersions.Move = {
       [executor, staged] (content, path) async throws(MissionError) in
       try await executor.perform(MissionError.self) {
         try staged[content.hash]?.move(content, to: path) ?? false
@@ -181,7 +181,7 @@ extension OwnMissions {
     // If the row cannot be written, the next process continues the mission.
     try? await drafts.set(state, reason, of: draft.number)
     // Its files are garbage then; the next process collects them.
-    try? await manager.withdraw { $0.id == draft.id && $0.version == draft.number }
+    try? await manager.composed.withdraw { $0.id == draft.id && $0.version == draft.number }
     await removeDownloads(draft)
     meters[draft.number] = nil
     scheduleReport(draft.number)

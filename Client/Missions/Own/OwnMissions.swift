@@ -235,8 +235,8 @@ public actor OwnMissions: Changing {
       await end(draft, .cancelled, Self.replaced)
     }
     for draft in all where !draft.isOpen { await removeStaged(draft) }
-    try await manager.withdraw { [known] in known[$0.version]?.isOpen != true }
-    try await manager.collect()
+    try await manager.composed.withdraw { [known] in known[$0.version]?.isOpen != true }
+    try await manager.stored.collect()
     await queue.start()
     for draft in known.values.sorted(by: { $0.number < $1.number }) where draft.isOpen {
       try await begin(draft)

@@ -29,3 +29,19 @@ package struct OwnParts: Sendable {
     return ChunkedDownloader(settings: settings, surroundings: surroundings, open: open)
   }
 }
+
+extension OwnParts {
+  /// Ensures that the key fits the stored content.
+  func checkSeal() async throws(MissionError) {
+    let proof = try await store.makeSetting("sealing", files.sealProof())
+    if files.accepts(sealProof: proof) { return }
+    // A process that only read has not decided whether later content is sealed.
+    guard try await store.remakeSetting("sealing", files.sealProof()) else {
+      throw MissionError(
+        .wrongKey,
+        files.isSealed
+          ? "the key does not fit the stored content"
+          : "the stored content is encrypted; give its key")
+    }
+  }
+}
