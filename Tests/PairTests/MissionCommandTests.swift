@@ -71,6 +71,39 @@ struct MissionCommandTests {
     #expect(try await device.ferry("mission", "list", "--downloaded").output.contains("done"))
   }
 
+  @Test("a check names each damaged file with the next step, and a repair fetches it again")
+  func verify() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await publish("m", on: server)
+    try await device.ferry("mission", "download", "--all")
+    let intact = "mission m, version 1: 12 B are intact\n"
+    #expect(try await device.ferry("mission", "verify", "m").output == intact)
+    let path = try await device.ferry("mission", "path", "m", "a.txt").output
+      .trimmingCharacters(in: .newlines)
+    chmod(path, 0o600)
+    let file = try #require(FileHandle(forUpdatingAtPath: path))
+    try file.write(contentsOf: Data("C".utf8))
+    try file.close()
+    let damaged = try await device.ferry("mission", "verify", "m", exits: 4)
+    #expect(damaged.output == "a.txt is missing, or differs from the downloaded file\n")
+    #expect(damaged.error.contains("mission m is damaged"), "\(damaged.error)")
+    #expect(damaged.error.contains("why: files are missing, or differ from the downloaded ones"))
+    #expect(damaged.error.contains("next: `ferry mission verify m --repair` fetches them again"))
+    let report = try await device.ferry("mission", "verify", "m", "--json", exits: 4)
+    let line = try #require(try JSONLine.all(report.output).first, "\(report.output)")
+    #expect(line.members["mission"] as? String == "m")
+    #expect(line.members["intact"] as? Bool == false)
+    #expect(line.members["damaged"] as? [String] == ["a.txt"])
+    #expect(line.members["repaired"] as? Bool == false)
+    let repaired = try await device.ferry("mission", "verify", "m", "--repair").output
+    #expect(repaired == "a.txt was missing or damaged, and is repaired\n")
+    #expect(FileManager.default.contents(atPath: path) == Data("content of m".utf8))
+    #expect(try await device.ferry("mission", "verify", "m").output == intact)
+    let unknown = try await device.ferry("mission", "verify", "x", exits: 1)
+    #expect(unknown.error.contains("mission x was not downloaded"), "\(unknown.error)")
+  }
+
   @Test("the path of a file is absolute, for any path of the replica")
   func paths() async throws {
     let server = try await Server.start()

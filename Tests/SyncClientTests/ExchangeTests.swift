@@ -115,6 +115,33 @@ struct ExchangeTests {
     else { return #expect(Bool(false), "the round goes on") }
   }
 
+  @Test("a list is pulled again after each withdrawn confirmation, up to a limit")
+  func withdrawnConfirmations() {
+    var exchange = Exchange(.pull, Exchange.Options(packetsInFlight: 4, partsMax: 8))
+    _ = exchange.handle(.begun(Self.start))
+    let toRepeat = Event.applied(AppliedPull(isToRepeat: true))
+    let last = Event.page(Self.head(1, received: 1), bytes: 9)
+    for _ in 0..<Pulling.repeatsMax {
+      expect(
+        &exchange,
+        [
+          (last, .step(.apply(isFilled: false))), (toRepeat, .step(.beginPull)),
+          (.pullBegun(Self.start), .request(Self.page)),
+        ])
+    }
+    var other = exchange
+    expect(
+      &other,
+      [
+        (last, .step(.apply(isFilled: false))),
+        (.applied(AppliedPull(applied: 1)), .step(.finish)),
+      ])
+    expect(&exchange, [(last, .step(.apply(isFilled: false)))])
+    guard case .fail(.error(.leftBehind(let reason))) = exchange.handle(toRepeat).steps.first
+    else { return #expect(Bool(false), "the list is pulled again") }
+    #expect(reason.contains("each of \(Pulling.repeatsMax + 1) lists"))
+  }
+
   @Test("a space is created at the first contact only, and the first answer is the reason")
   func unknownSpace() {
     for isFound in [false, true] {

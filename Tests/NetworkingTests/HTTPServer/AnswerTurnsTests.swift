@@ -53,4 +53,47 @@ struct AnswerTurnsTests {
       #expect(before <= 2, "\(before) answers were sent before")
     }
   }
+
+  @Test(
+    "a server that stops sends the waiting answers, or without patience ends their wait",
+    arguments: [Duration.hangLimit, .zero])
+  func stopping(grace: Duration) async throws {
+    let (gate, arrived, block) = (Gate(), Collector<Int>(), ThreadBlock())
+    var configuration = HTTPServer.Configuration(threads: 1).patient
+    configuration.answersAtOnce = 1
+    configuration.onComplete = { if $0.path == "/block" { block.wait() } }
+    let server = try HTTPServer(configuration: configuration) { request in
+      guard request.path != "/block" else { return .text("") }
+      arrived.add(1)
+      await gate.wait()
+      return .text(request.path)
+    }
+    /// Returns the answer; `nil` if the connection was closed without a whole one.
+    func send(_ path: String) -> Task<String?, any Error> {
+      Task {
+        try await onThread {
+          try? RawClient(port: server.port).exchange("GET", path).text
+        }
+      }
+    }
+    let clients = (0..<Self.flooding).map { send("/\($0)") }
+    _ = await arrived.values(Self.flooding)
+    _ = send("/block")
+    try await eventually("the socket thread is blocked") { block.isWaiting }
+    gate.open()
+    try await eventually("all answers but one wait") {
+      server.waitingAnswers == Self.flooding - 1
+    }
+    let stopping = Task { await server.stop(grace: grace) }
+    try await eventually("the server stops") {
+      try await onThread { (try? RawClient(port: server.port)) == nil }
+    }
+    block.end()
+    await stopping.value
+    for (number, client) in clients.enumerated() {
+      let answer = try await client.value
+      #expect(answer == "/\(number)" || grace == .zero && answer == nil)
+    }
+    try await eventually("no answer waits") { server.waitingAnswers == 0 }
+  }
 }
