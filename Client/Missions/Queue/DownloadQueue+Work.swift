@@ -46,9 +46,10 @@ extension DownloadQueue {
   private func fetched(_ download: Download) async throws(DownloadError) -> DownloadedFile? {
     guard let file = try await store.file(of: download.id) else { return nil }
     let (partial, path) = (download.partialPath, download.path)
+    let expected = rules.seal == nil ? file.size : ContentSeal.fileSize(file.size)
     let isThere = try await store.perform {
       let size = NamedFile.size(of: partial)
-      return size == file.size || size == nil && NamedFile.size(of: path) == file.size
+      return size == expected || size == nil && NamedFile.size(of: path) == expected
     }
     if isThere { return file }
     try await store.set(file: nil, of: download.id)
