@@ -6,20 +6,12 @@
   // SAFETY: the mutable properties are touched only on the transport's thread, by the loop and by
   // curl's callbacks from within it; tasks use `abandoned` and the constants.
   final class CurlTransfer: @unchecked Sendable {
-    /// The scope of the request's timeout.
-    enum Limit {
-      /// The whole exchange.
-      case exchange
-      /// Each time without a byte moving.
-      case silence
-    }
-
     /// The result of a callback to make curl stop.
     static let stop = -1
 
     let request: TransportRequest
     let address: RequestAddress
-    let limit: Limit
+    let limit: TransferLimit
     /// Set on cancellation, so a transfer still in the queue never starts.
     let abandoned = Atomic(false)
     private let sink: any TransferSink
@@ -54,7 +46,8 @@
     private var isTooSlow = false
 
     init(
-      _ request: TransportRequest, _ address: RequestAddress, sink: any TransferSink, limit: Limit,
+      _ request: TransportRequest, _ address: RequestAddress, sink: any TransferSink,
+      limit: TransferLimit,
       progress: TransportProgressHandler? = nil
     ) {
       self.request = request

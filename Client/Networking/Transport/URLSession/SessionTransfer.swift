@@ -6,15 +6,7 @@ import Synchronization
 #endif
 
 /// One exchange by tasks of a session: one for each redirect.
-final class SessionTransfer: Sendable {
-  /// The scope of the request's timeout.
-  enum Limit {
-    /// The whole exchange.
-    case exchange
-    /// Each time without a byte moving.
-    case silence
-  }
-
+final class SessionTransfer: Transfer {
   /// The most bytes waiting for a reader if URLSession cannot pause.
   private static let waitingMax = 64 << 20
   private static let redirectsMax = 5
@@ -46,7 +38,7 @@ final class SessionTransfer: Sendable {
 
   private let address: RequestAddress
   private let sink: any TransferSink
-  private let limit: Limit
+  private let limit: TransferLimit
   private let progress: TransportProgressHandler?
   private let session: URLSession
   private let registry: SessionTransfers
@@ -55,7 +47,8 @@ final class SessionTransfer: Sendable {
   private let state: Mutex<State>
 
   init(
-    _ request: SessionRequest, address: RequestAddress, sink: any TransferSink, limit: Limit,
+    _ request: SessionRequest, address: RequestAddress, sink: any TransferSink,
+    limit: TransferLimit,
     progress: TransportProgressHandler?, session: URLSession, registry: SessionTransfers
   ) {
     self.address = address
@@ -174,12 +167,12 @@ extension SessionTransfer {
     }
     guard isOffered else { return }
     report()
-    offerAgain()
+    resume()
   }
 
   /// Offers waiting parts to the sink, as many as it takes. The session and the reader may call at
   /// once: one of them offers, for both.
-  func offerAgain() {
+  func resume() {
     let isFirst = state.withLock { state in
       defer { (state.isOffering, state.offersAgain) = (true, state.isOffering) }
       return !state.isOffering

@@ -26,7 +26,7 @@ import Synchronization
 /// ```swift
 /// let client = NetworkClient(configuration, transport: URLSessionTransport())
 /// ```
-public final class URLSessionTransport: Transport {
+public final class URLSessionTransport: TransferTransport {
   private let session: URLSession
   private let transfers: SessionTransfers
   private let userAgent: String
@@ -62,63 +62,10 @@ public final class URLSessionTransport: Transport {
 
   deinit { session.finishTasksAndInvalidate() }
 
-  public func send(
-    _ request: TransportRequest
-  ) async throws(TransportError) -> TransportResponse {
-    try await send(request, progress: nil)
-  }
-
-  public func stream(
-    _ request: TransportRequest
-  ) async throws(TransportError) -> TransportStream {
-    try await stream(request, progress: nil)
-  }
-
-  public func send(
-    _ request: TransportRequest, progress: TransportProgressHandler?
-  ) async throws(TransportError) -> TransportResponse {
-    let collector = ResponseCollector(limit: request.responseLimit)
-    let transfer = try transfer(request, sink: collector, limit: .exchange, progress)
-    let outcome = await withTaskCancellationHandler {
-      await collector.outcome { transfer.start() }
-    } onCancel: {
-      transfer.cancel()
-    }
-    return try outcome.get()
-  }
-
-  public func stream(
-    _ request: TransportRequest, progress: TransportProgressHandler?
-  ) async throws(TransportError) -> TransportStream {
-    let channel = BodyChannel()
-    let transfer = try transfer(request, sink: channel, limit: .silence, progress)
-    let cancel: @Sendable () -> Void = {
-      channel.cancel(transfer.cancellation)
-      transfer.cancel()
-    }
-    let head = await withTaskCancellationHandler {
-      await channel.head { transfer.start() }
-    } onCancel: {
-      cancel()
-    }
-    let next: TransportBody.Next = { () async throws(TransportError) -> [UInt8]? in
-      let part = await withTaskCancellationHandler {
-        await channel.next { transfer.offerAgain() }
-      } onCancel: {
-        cancel()
-      }
-      return try part.get()
-    }
-    let body = TransportBody(next: next, cancel: cancel)
-    let (status, headers) = try head.map { ($0.status, $0.headers) }.get()
-    return TransportStream(status: status, headers: headers, body: body)
-  }
-
-  /// Returns a transfer, not started yet; throws for an impossible request or setting.
-  private func transfer(
-    _ request: TransportRequest, sink: any TransferSink, limit: SessionTransfer.Limit,
+  func transfer(
+    _ request: TransportRequest, to sink: any TransferSink, limit: TransferLimit,
     _ progress: TransportProgressHandler?
-  ) throws(TransportError) -> SessionTransfer {
+  ) throws(TransportError) -> any Transfer {
     if let fault { throw fault }
     let address = try RequestAddress(request.url)
     if let refusal = request.destinations.refusal(of: address) { throw refusal }
