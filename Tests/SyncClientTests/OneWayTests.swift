@@ -383,19 +383,18 @@ struct OneWayTests {
   }
 
   @Test(
-    "failed changes are sent when their table becomes automatic or is untracked")
-  func released() throws {
-    for isUntracked in [true, false] {
-      let replica = try outbox()
-      try replica.run("INSERT INTO messages VALUES ('a', 'x')")
-      try fail(replica)
-      #expect(try sent(replica).isEmpty)
-      if isUntracked {
-        try replica.file.tracking.untrack("messages")
-      } else {
-        try replica.file.track(["messages"], direction: .uploadOnly(automatic: true))
-      }
-      #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["a"])
+    "failed changes are sent when their table becomes automatic or is untracked",
+    arguments: [true, false])
+  func released(isUntracked: Bool) throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    try fail(replica)
+    #expect(try sent(replica).isEmpty)
+    if isUntracked {
+      try replica.file.tracking.untrack("messages")
+    } else {
+      try replica.file.track(["messages"], direction: .uploadOnly(automatic: true))
     }
+    #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["a"])
   }
 }
