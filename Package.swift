@@ -219,7 +219,7 @@ let package = Package(
     command("FerrySim", "Sources/Proving/FerrySim").needs(
       "FerrySimulation", "FerryConformance", "FerryLaboratory", "FerrySyncServer",
       "FerryHTTPServer", "FerryPersistence", "FerryNetworking", "FerryCommandLine",
-      "FerryCryptography", "FerryCompression", "FerryProtocol"),
+      "FerryCryptography", "FerryCompression", "FerryProtocol", "FerryPlatform"),
     command("FerryChaos", "Sources/Proving/FerryChaos").needs(
       "FerryConformance", "FerryLaboratory", "FerryPostgres", "FerryCommandLine", "FerrySQLite",
       "FerryProtocol"),

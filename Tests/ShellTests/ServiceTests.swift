@@ -110,7 +110,7 @@ struct ServiceTests {
       ("bytes=5-99", .part(5..<10)), ("bytes=-3", .part(7..<10)), ("bytes=-99", .part(0..<10)),
       ("bytes=10-", .unsatisfiable), ("bytes=-0", .unsatisfiable), ("bytes=3-2", .all),
       ("bytes=0-1,3-4", .all), ("items=0-1", .all), ("bytes=a-b", .all), ("bytes=-", .all),
-      ("bytes=0-99999999999999999999", .all),
+      ("bytes=0-99999999999999999999", .part(0..<10)),
     ] as [(String?, ByteRange)])
   func ranges(field: String?, expected: ByteRange) {
     #expect(ByteRange(field, size: 10) == expected)

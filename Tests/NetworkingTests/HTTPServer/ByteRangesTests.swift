@@ -1,7 +1,6 @@
+import FerryPlatform
 import FerryTestSupport
 import Testing
-
-@testable import FerryHTTPServer
 
 @Suite("Byte ranges", .hangLimit)
 struct ByteRangesTests {

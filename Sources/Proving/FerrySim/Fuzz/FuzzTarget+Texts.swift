@@ -2,6 +2,7 @@ import FerryCompression
 import FerryHTTPServer
 import FerryNetworking
 import FerryPersistence
+import FerryPlatform
 import FerryProtocol
 
 extension FuzzTarget {

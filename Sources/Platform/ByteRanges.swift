@@ -1,5 +1,3 @@
-import FerryPlatform
-
 /// The ranges of a `Range` header (RFC 9110 §14.1), before the size is known. Pure.
 package struct ByteRanges: Sendable, Equatable {
   /// The result of the ranges once the size is known.
@@ -46,6 +44,9 @@ package struct ByteRanges: Sendable, Equatable {
     guard !specifications.isEmpty else { return nil }
     self.specifications = specifications
   }
+
+  /// The number of ranges.
+  package var count: Int { specifications.count }
 
   /// Returns the selected bytes of a representation of `size` bytes.
   package func resolved(size: Int) -> Resolution {
