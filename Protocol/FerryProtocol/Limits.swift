@@ -32,6 +32,8 @@ public struct Limits: Sendable, Equatable {
   public var nameBytes = 128
   /// Bytes of a record's identifier.
   public var recordBytes = 512
+  /// Bytes of an operation's reason.
+  public var reasonBytes = 1_000
   /// Nesting of JSON.
   public var depth = 16
   /// Buffered packets of one device: they wait for the one before them, or for the rest of their
@@ -111,10 +113,11 @@ extension Limits {
   package func rowBytes(columns: Int) -> Int { recordStateBytes - 1_024 - columns * 240 }
 
   /// Bytes of the notices from one operation: each of its values, and each of the record's, is
-  /// quoted once at most, with two stamps.
+  /// quoted once at most, with two stamps. Each notice has the operation's reason.
   package var noticeBytes: Int {
     recordStateBytes + recordStateSlack + messageBytes
-      + (recordColumns + columns) * (2 * nameBytes + 256) + (formerDevices + 1) * (keyBytes + 256)
+      + (recordColumns + columns) * (2 * nameBytes + 256) + (formerDevices + 1)
+      * (keyBytes + 6 * reasonBytes + 256)
   }
 
   /// Bytes of the largest page: one byte below the closing size, it takes another record and the

@@ -84,9 +84,9 @@ struct MirrorIntake: Sendable {
   private func write(
     _ captured: CapturedWrites, checksEach: Bool = false
   ) async throws -> [FailedWrite] {
-    try await parts.replica.writeLate { database, setAge in
+    try await parts.replica.writeMarked { database, marks in
       let taking = MirrorTaking(
-        file: parts.file, database: database, setAge: setAge, age: parts.sides.age)
+        file: parts.file, database: database, marks: marks, age: parts.sides.age)
       var failed: [FailedWrite] = []
       try parts.sides.taking(database) {
         failed = try taking.apply(captured, checksEach: checksEach)

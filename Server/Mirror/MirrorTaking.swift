@@ -35,8 +35,8 @@ struct FailedWrite: Sendable {
 struct MirrorTaking {
   let file: MirrorFile
   let database: Database
-  /// Reports to the replica how many milliseconds ago the next writes were made.
-  var setAge: (Int64) -> Void = { _ in }
+  /// Sets how many milliseconds ago the next writes were made.
+  var marks: WriteMarks?
   /// Returns how many milliseconds ago a write was made.
   var age: (CapturedWrite) -> Int64 = \.age
 
@@ -240,7 +240,7 @@ struct MirrorTaking {
     of write: CapturedWrite, _ isPart: Bool
   ) throws -> FailedWrite? {
     do {
-      setAge(age(write))
+      marks?.age = age(write)
       if try writer.apply(write) || !isPart { return nil }
       return FailedWrite(
         write: write, reason: "there is no such record", mayWait: true, canRetry: true)

@@ -85,6 +85,13 @@ extension StringProtocol {
     return self[..<utf8.index(endIndex, offsetBy: -end.utf8.count)]
   }
 
+  /// Returns the beginning of the text with at most so many bytes, without a part of a character.
+  package func cut(bytes most: Int) -> SubSequence {
+    var end = utf8.index(startIndex, offsetBy: most, limitedBy: endIndex) ?? endIndex
+    while end < endIndex, utf8[end] & 0xC0 == 0x80 { end = utf8.index(end, offsetBy: -1) }
+    return self[..<end]
+  }
+
   /// Returns the text up to the first of some marks of ASCII, or all of it.
   package func until(_ marks: Unicode.Scalar...) -> SubSequence {
     self[..<(utf8.firstIndex { byte in marks.contains { UInt8(ascii: $0) == byte } } ?? endIndex)]

@@ -222,6 +222,16 @@ struct MalformedPacketTests {
     Case(
       "originals in a delete",
       packet(operation(kind: "\"delete\"", rest: ",\"originals\":{\"a\":1}")), "only an update"),
+    Case("an empty reason", update("\"reason\":\"\""), "a reason has 0 bytes"),
+    Case("a reason that is no text", update("\"reason\":null"), "a string was expected"),
+    Case("a reason twice", update("\"reason\":\"a\",\"reason\":\"a\""), "reason is a duplicate"),
+    Case(
+      "a reason that is too long in bytes, not in characters",
+      update("\"reason\":\"\(String(repeating: "é", count: 501))\""), "a reason has 1002 bytes"),
+    Case(
+      "a batch with a reason",
+      batch(",\"where\":[\"always\"],\"effect\":\"delete\",\"reason\":\"a\""),
+      "a batch has no reason"),
     Case("originals as an array", update("\"originals\":[]"), "an object was expected"),
     Case("an original not written", update("\"originals\":{\"c\":1}"), "c, which is not written"),
     Case("an original twice", update("\"originals\":{\"b\":1,\"b\":1}"), "is a duplicate"),

@@ -53,6 +53,36 @@ struct NoticeTests {
     #expect(notice.conflicts.map(\.loser.device) == [FixtureTests.deviceB])
   }
 
+  @Test(
+    "a golden page reports to the author of an overruled value the reason, and the kind of write")
+  func goldenReason() throws {
+    let bytes = try ProjectFiles.fixture("pages/overruled")
+    let notice = try #require(try PageReader.notices(of: bytes, limits: .standard).first)
+    let packet = try Packet(decoding: ProjectFiles.fixture("packets/reason"), limits: .standard)
+    let operation = try #require(packet.operations.first)
+    let reason = try #require(operation.reason)
+    #expect(reason.hasSuffix("violates check constraint \"tasks_done\""))
+    #expect(notice.operation == operation.id && notice.key == operation.key)
+    #expect(notice.overruling == Notice.Overruling(kind: .update, reason: reason))
+    #expect(notice.conflicts.map(\.lost) == [7])
+  }
+
+  @Test(
+    "a notice whose reason is empty, too long or without a kind is malformed",
+    arguments: [
+      (",\"kind\":\"update\",\"reason\":\"\"", false),
+      (",\"kind\":\"batch\",\"reason\":\"a\"", false), (",\"reason\":\"a\"", false),
+      (",\"kind\":\"update\",\"reason\":\"\(String(repeating: "é", count: 500))\"", true),
+      (",\"kind\":\"update\",\"reason\":\"\(String(repeating: "é", count: 501))\"", false),
+    ])
+  func reasons(members: String, isRead: Bool) throws {
+    let page = String(decoding: Self.page([.plain], []), as: UTF8.self)
+      .replacingFirst(",\"conflicts\"", with: members + ",\"conflicts\"")
+    let notices = try? PageReader.notices(of: Array(page.utf8), limits: .standard)
+    #expect((notices != nil) == isRead)
+    #expect(notices?.first?.overruling?.kind == (isRead ? .update : nil))
+  }
+
   @Test("reading notices skips the changes and checks everything before them")
   func damaged() throws {
     var random = SeededGenerator(seed: 1)
@@ -115,6 +145,10 @@ extension Notice {
     return json.finish()
   }
 
+  static var plain: Notice {
+    Notice(sequence: 1, operation: .sample(1), key: .sample(1), conflicts: [])
+  }
+
   static func random(at sequence: SequenceNumber, _ random: inout SeededGenerator) -> Notice {
     let values: [Value] = [
       .null, 1, .integer(.min), 0.5, .real(-0.0), "", "a \"b\" \\ \u{0} é", .blob([0, 255]),
@@ -125,9 +159,12 @@ extension Notice {
         lost: values[Int.random(in: 0..<values.count, using: &random)],
         loser: .at(Int64(index), random.next() % 4), winner: .at(Int64(index) + 1, 5))
     }
+    let overruling = Notice.Overruling(
+      kind: [.insert, .update, .delete][Int(random.next() % 3)], reason: "a \"reason\"\n\u{202E}é")
     return Notice(
       sequence: sequence, operation: .sample(random.next() % 1_000),
-      key: .sample(Int(random.next() % 9)), conflicts: conflicts)
+      key: .sample(Int(random.next() % 9)), conflicts: conflicts,
+      overruling: random.chance(1, of: 3) ? overruling : nil)
   }
 }
 
@@ -140,9 +177,9 @@ extension RecordKey {
 extension String {
   /// Replaces the first place of `text` from `start` on.
   fileprivate func replacingFirst(
-    _ text: String, with other: String, after start: String.Index
+    _ text: String, with other: String, after start: String.Index? = nil
   ) -> String {
-    guard let range = self[start...].range(of: text) else { return self }
+    guard let range = self[(start ?? startIndex)...].range(of: text) else { return self }
     return replacingCharacters(in: range, with: other)
   }
 }

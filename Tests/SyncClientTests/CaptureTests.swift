@@ -54,9 +54,9 @@ struct CaptureTests {
     let now = replica.clock.now
     func late(_ ages: [Int64]) throws -> [Int64] {
       let before = try replica.pending.count
-      try replica.file.writeLate { database, setAge in
+      try replica.file.writeMarked { database, marks in
         for (place, age) in ages.enumerated() {
-          setAge(age)
+          marks.age = age
           try database.execute("INSERT INTO tasks(id) VALUES ('\(before + place)')")
         }
       }

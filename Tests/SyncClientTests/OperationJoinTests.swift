@@ -43,6 +43,27 @@ struct OperationJoinTests {
     #expect(Self.joined([add, more, delete], rules) == [add, delete])
   }
 
+  @Test("an operation with a reason is merged with those of the same reason only")
+  func reasons() {
+    func with(_ reason: String?, _ operation: SyncOperation) -> SyncOperation {
+      var with = operation
+      with.reason = reason
+      return with
+    }
+    let update = Self.operation(1, .update, [Column("a", 1)])
+    let later = Self.operation(2, .update, [Column("b", 2)])
+    let delete = Self.operation(3, .delete)
+    for (first, second) in [("x", nil), (nil, "x"), ("x", "y")] as [(String?, String?)] {
+      let all = [with(first, update), with(second, later), with(first, delete)]
+      #expect(Self.joined(all, .standard) == all)
+    }
+    let same = Self.joined([with("x", update), with("x", later)], .standard)
+    #expect(same.map(\.reason) == ["x"] && same.first?.columns.count == 2)
+    #expect(Self.joined([with("x", update), with("x", delete)], .standard) == [with("x", delete)])
+    let insert = Self.operation(1, .insert, [])
+    #expect(Self.joined([insert, with("x", delete)], .standard) == [insert, with("x", delete)])
+  }
+
   @Test("increments that a copy of the file sends as well are added once")
   func copies() {
     let device = DeviceID(UniqueID(high: 2, low: 2))

@@ -122,7 +122,8 @@ struct PageMaker {
 
   func page(
     _ changes: [Change], head: SequenceNumber? = nil, more: Bool = false,
-    applied: SequenceNumber = 0, tail: OperationID? = nil, serverTime: Int64 = 0
+    applied: SequenceNumber = 0, tail: OperationID? = nil, serverTime: Int64 = 0,
+    notices: [Notice] = []
   ) -> (body: [UInt8], head: PageHead) {
     let last = changes.last?.sequence ?? head ?? 0
     let newest = head ?? last
@@ -133,7 +134,12 @@ struct PageMaker {
         : Cursor(epoch: epoch, applied: newest, anchor: Self.anchor(at: newest)),
       more: more, appliedTail: tail, serverTime: serverTime, count: changes.count)
     var json = JSONWriter()
-    json.beginPage(pageHead)
+    var listed = JSONWriter()
+    for notice in notices {
+      listed.element()
+      listed.notice(notice)
+    }
+    json.beginPage(pageHead, notices: listed.finish())
     for change in changes {
       json.element()
       json.change(change)
@@ -148,10 +154,11 @@ extension ReplicaFixture {
   @discardableResult
   func apply(
     _ changes: [Change], head: SequenceNumber? = nil, tail: OperationID? = nil,
-    serverTime: Int64 = 0
+    serverTime: Int64 = 0, notices: [Notice] = []
   ) throws -> AppliedPull {
     let page = PageMaker().page(
-      changes, head: head, tail: try tail ?? confirmedTail(at: head), serverTime: serverTime)
+      changes, head: head, tail: try tail ?? confirmedTail(at: head), serverTime: serverTime,
+      notices: notices)
     return try file.apply(last: page.body, page.head)
   }
 

@@ -66,6 +66,7 @@ struct ApplyPass {
   mutating func apply(_ page: PageFeed) throws {
     let opening = try page.open()
     try file.conflictLog.store(opening.notices)
+    try file.overruledWrites.store(opening.notices)
     if try !facts.hasQuestions && file.conflicts.hasOpenQuestions() { facts.hasQuestions = true }
     while let batch = try page.next() {
       for change in batch {

@@ -58,6 +58,8 @@ final class CaptureContext {
   var isBatched = false
   /// How long ago the present write was made elsewhere, in milliseconds; 0 for one of now.
   var age: Int64 = 0
+  /// Why the present writes overrule other devices' values; `nil` without a reason.
+  var reason: String?
   /// The number of rolled back transactions of the connection.
   var rollbacks = 0
   /// Throws the reason why this connection cannot record a change now; for connections of other
@@ -204,7 +206,8 @@ final class CaptureContext {
   /// impossible.
   func admitRow(of table: UnsafeRawBufferPointer) -> CaptureRefusal? {
     if let fault = row.sizeFault { return CaptureRefusal("ferry: \(fault)") }
-    return admit(operations: row.partCount, bytes: row.byteCount, table: table)
+    let bytes = row.byteCount + row.partCount * (reason?.utf8.count ?? 0)
+    return admit(operations: row.partCount, bytes: bytes, table: table)
   }
 
   /// Adds operations to the current group. Returns the reason if this is impossible.

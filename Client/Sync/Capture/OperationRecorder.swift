@@ -138,8 +138,9 @@ private struct PendingRow: SQLiteBindable {
 
   private static func insertion(at place: String) -> String {
     """
-    INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks)
-    VALUES (\(place), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks,
+      reason)
+    VALUES (\(place), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     """
   }
 
@@ -172,6 +173,7 @@ private struct PendingRow: SQLiteBindable {
       parameters.append(textOf: kind == .update ? context.withFormer : { _ in })
       parameters.append(textOf: kind == .update ? context.withMarks : { _ in })
     }
+    parameters.append(context.reason)
   }
 }
 

@@ -21,11 +21,12 @@ struct ConflictLog {
     try deviceNames.expectNames(of: conflict)
   }
 
-  /// Stores this device's losses listed by a page, under the present or a former identifier.
+  /// Stores this device's losses listed by a page, under the present or a former identifier. Values
+  /// overruled with a reason go to the quarantine instead (``OverruledWrites``).
   func store(_ notices: [Notice]) throws {
     if notices.isEmpty { return }
     let names = try own()
-    for notice in notices {
+    for notice in notices where notice.overruling == nil {
       for conflict in notice.conflicts where names.wrote(conflict.loser) {
         try store(conflict, of: notice.operation, on: notice.key, at: notice.sequence)
       }

@@ -24,7 +24,7 @@ struct OperationLog {
     var isNews = false
     try connection.forEach(
       """
-      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks,
+      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, reason,
         apart, (SELECT iif(merged, number, -number) FROM ferry_current_packets
          WHERE seq BETWEEN from_order AND to_order)
       FROM ferry_pending WHERE \(OperationTable.concernsRecord)
@@ -38,7 +38,7 @@ struct OperationLog {
         merger = OperationMerger(limits: queue.limits, schema: schema)
         return
       }
-      let number = row.optionalInt64(12)
+      let number = row.optionalInt64(13)
       isNews = isNews || row.int64(8) == 0
       if number != packet {
         sent += merger.operations
@@ -52,7 +52,7 @@ struct OperationLog {
       } else {
         merger.add(
           operation, isConcurrent: number == nil || pending.isConcurrent,
-          isApart: row.int64(11) == 1)
+          isApart: row.int64(12) == 1)
       }
     }
     if isNews { try queue.markMet(key) }

@@ -16,7 +16,8 @@ import FerryProtocol
 /// - between them is a batch operation on the same table,
 /// - together they exceed the size of one operation,
 /// - the server's policies would decide differently about one operation than about the two,
-/// - a delete returned to the queue behind a later write.
+/// - a delete returned to the queue behind a later write,
+/// - they have different reasons (SPEC.md §15).
 struct OperationMerger {
   private let limits: Limits
   private let schema: SpaceSchema
@@ -55,6 +56,7 @@ struct OperationMerger {
     }
     if isConcurrent { concurrent.insert(operation.key) }
     guard let position = positions[operation.key], let earlier = slots[position],
+      earlier.reason == operation.reason,
       operation.kind != .delete || earlier.time <= operation.time
     else {
       append(operation)
@@ -121,12 +123,16 @@ extension SyncOperation {
   /// An upper bound of the operation's bytes in a packet.
   var packetBytes: Int {
     // The row in a delete's columns stays on the device.
-    if kind == .delete { return 240 + key.record.utf8.count + key.table.utf8.count }
-    let added = increments.reduce(0) { $0 + $1.utf8.count + 4 } + predicateBytes
+    if kind == .delete {
+      return 240 + key.record.utf8.count + key.table.utf8.count + reasonBytes
+    }
+    let added = increments.reduce(reasonBytes) { $0 + $1.utf8.count + 4 } + predicateBytes
     return (originals.isEmpty ? columns : columns + originals).reduce(
       240 + key.record.utf8.count + key.table.utf8.count + added
     ) { $0 + $1.name.utf8.count + $1.value.wireBytes + 40 }
   }
+
+  private var reasonBytes: Int { reason.map { Value.text($0).wireBytes + 12 } ?? 0 }
 
   private var predicateBytes: Int {
     guard let batch else { return 0 }

@@ -82,7 +82,7 @@ struct OperationTable {
   // MARK: Reading
 
   private static let columns =
-    "seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks"
+    "seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, reason"
 
   static let selection = "SELECT \(columns) FROM ferry_pending"
 
@@ -119,7 +119,7 @@ struct OperationTable {
   func newestDelete(of key: RecordKey) throws -> SyncOperation? {
     try connection.first(
       """
-      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks
+      SELECT \(Self.columns)
       FROM ferry_operations WHERE record = ? AND tbl = ? AND kind = 'delete' AND state <= 1
       ORDER BY seq DESC LIMIT 1
       """, key.record, key.table
@@ -136,7 +136,7 @@ struct OperationTable {
     try connection.rows("\(Self.chain) ORDER BY seq LIMIT ?", limit) { row in
       var operation = try pending(row)
       if operation.operation.kind == .update { operation.former = try formerColumns(row, at: 9) }
-      operation.dependency = row.optionalText(11).flatMap { UniqueID($0) }.map(OperationID.init)
+      operation.dependency = row.optionalText(12).flatMap { UniqueID($0) }.map(OperationID.init)
       return operation
     }
   }
@@ -161,6 +161,7 @@ struct OperationTable {
       time: id.timestamp, columns: columns, base: row.int64(3))
     operation.batch = batch
     if kind == .update && !row.isNull(10) { try readMarks(row, into: &operation) }
+    if let reason = row.optionalText(11) { operation.reason = reason }
     return PendingOperation(
       operation: operation, order: row.int64(0), group: row.int64(2),
       isConcurrent: row.int64(8) == 1)
@@ -198,14 +199,14 @@ struct OperationTable {
     var plain: [SyncOperation] = []
     try connection.forEach(
       """
-      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, apart
+      SELECT \(Self.columns), apart
       FROM ferry_pending WHERE seq BETWEEN ? AND ? ORDER BY seq
       """, row.orders.lowerBound, row.orders.upperBound
     ) { pendingRow in
       let next = try pending(pendingRow)
       if row.isMerged {
         merger.add(
-          next.operation, isConcurrent: next.isConcurrent, isApart: pendingRow.int64(11) == 1)
+          next.operation, isConcurrent: next.isConcurrent, isApart: pendingRow.int64(12) == 1)
       } else {
         plain.append(next.operation)
       }
@@ -343,6 +344,6 @@ extension OperationTable {
   private func ownOperation(_ row: SQLiteStatement) throws -> OwnOperation {
     OwnOperation(
       operation: try pending(row).operation, former: try formerColumns(row, at: 9),
-      isConfirmed: OperationState(rawValue: row.int64(11)) == .confirmed)
+      isConfirmed: OperationState(rawValue: row.int64(12)) == .confirmed)
   }
 }

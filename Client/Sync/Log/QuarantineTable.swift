@@ -30,16 +30,17 @@ struct QuarantineTable {
     var entry = QuarantineEntry(number: number)
     try connection.forEach(
       """
-      SELECT seq, id, grp, 0, tbl, record, kind, data, 0, was, marks, code, detail, holder, at
+      SELECT seq, id, grp, 0, tbl, record, kind, data, 0, was, marks, reason, code, detail,
+        holder, at
       FROM ferry_quarantine WHERE entry = ? ORDER BY seq
       """, number
     ) { row in
       entry.operations.append(try queue.pending(row).operation)
-      guard let code = row.optionalText(11) else { return }
+      guard let code = row.optionalText(12) else { return }
       entry.code = RefusalCode(rawValue: code)
-      entry.detail = row.text(12)
-      entry.holder = row.optionalName(13)
-      entry.refusedAt = row.int64(14)
+      entry.detail = row.text(13)
+      entry.holder = row.optionalName(14)
+      entry.refusedAt = row.int64(15)
       entry.refused.append(OperationID(row.uniqueID(1) ?? UniqueID(high: 0, low: 0)))
     }
     return entry.operations.isEmpty ? nil : entry
@@ -62,18 +63,20 @@ struct QuarantineTable {
     ) { $0.int64(0) }
   }
 
-  /// Returns the entries with all operations on some tables.
+  /// Returns the rejected entries with all operations on some tables. Another device would overrule
+  /// an overruled write again.
   func entries(within tables: Set<Name>) throws -> [Int64] {
-    let entries = try connection.rows("SELECT DISTINCT entry, tbl FROM ferry_quarantine") {
-      (entry: $0.int64(0), table: $0.name(1))
-    }
+    let entries = try connection.rows(
+      "SELECT DISTINCT entry, tbl FROM ferry_quarantine WHERE ifnull(code, '') <> ?",
+      RefusalCode.overruled.rawValue
+    ) { (entry: $0.int64(0), table: $0.name(1)) }
     let others = Set(entries.filter { !tables.contains($0.table) }.map(\.entry))
     return Set(entries.map(\.entry)).subtracting(others).sorted()
   }
 
   // MARK: Writing
 
-  /// Moves operations of the queue to a new entry.
+  /// Moves operations to a new entry.
   ///
   /// - Parameters:
   ///   - orders: their places.

@@ -160,6 +160,11 @@ package final class ReplicaFile {
       quarantine: quarantine, failedUploads: failedUploads, operations: operations,
       batches: batches, rows: rows, spaces: spaces)
   }
+  var overruledWrites: OverruledWrites {
+    OverruledWrites(
+      operations: operations, quarantine: quarantine, tables: tables, formerRows: formerRows,
+      own: ownNames, wallClock: wallClock)
+  }
 
   var failedUploads: FailedUploads { FailedUploads(connection: connection) }
   var uploads: UploadSteps {
@@ -300,11 +305,11 @@ package final class ReplicaFile {
     try spaces.write(body)
   }
 
-  /// Runs `body` in one transaction as ``write(_:)`` does. `body` reports how many milliseconds ago the next
-  /// writes were made elsewhere.
-  func writeLate<T>(_ body: (Database, @escaping (Int64) -> Void) throws -> T) throws -> T {
-    defer { capture.age = 0 }
-    return try write { [capture] in try body($0) { capture.age = $0 } }
+  /// Runs `body` in one transaction as ``write(_:)`` does. `body` sets the marks of the next writes.
+  func writeMarked<T>(_ body: (Database, WriteMarks) throws -> T) throws -> T {
+    let marks = WriteMarks(capture: capture)
+    defer { marks.reset() }
+    return try write { try body($0, marks) }
   }
 
   /// Returns a number that changes when another connection has changed the file.

@@ -117,7 +117,8 @@ enum ReplicaSchema {
       detail TEXT NOT NULL
     );
     """ + operations + refresh + checks + formerNames + marks + missions + deviceNames
-    + KeptChanges.schema + KeyNumbers.schema + FormerRows.schema + StagedChanges.view
+    + KeptChanges.schema + KeyNumbers.schema + FormerRows.schema
+    + OverruledWrites.schema + StagedChanges.view
 
   /// This device's own operations. An operation changes state and is never copied.
   ///
@@ -139,6 +140,7 @@ enum ReplicaSchema {
       was TEXT,                               -- of an update: what the columns held before
       marks TEXT,                             -- columns of data that are more than values:
                                               -- "+votes" an increment, "~body" a text to merge
+      reason TEXT,                            -- why it overrules the values of other devices
       apart INTEGER NOT NULL DEFAULT 0        -- its packet keeps it separate from earlier ones on
                                               -- the record, by bases that may be forgotten since
     );
@@ -158,21 +160,21 @@ enum ReplicaSchema {
     );
     CREATE INDEX ferry_failures_entry ON ferry_failures(entry) WHERE entry IS NOT NULL;
     CREATE VIEW ferry_pending AS              -- operations in the queue; the last columns for people
-      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, apart,
+      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, reason, apart,
         \(identifier("hex(id)")) AS operation, \(identifier(dependency)) AS dependency,
         \(time(ofID: "id")) AS time
       FROM ferry_operations AS o WHERE state = 0 AND seq > coalesce(
         (SELECT to_order FROM ferry_packets WHERE archived IS NOT NULL
          ORDER BY number DESC LIMIT 1), 0);
     CREATE VIEW ferry_archive AS              -- confirmed operations: a server that is restored
-      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, apart
+      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, reason, apart
       FROM ferry_operations WHERE state = 1;  -- from a backup may need them again
     CREATE VIEW ferry_unsent AS               -- out of the queue until the user says so
-      SELECT o.seq, id, grp, base, tbl, record, kind, data, was, marks, f.detail
+      SELECT o.seq, id, grp, base, tbl, record, kind, data, was, marks, reason, f.detail
       FROM ferry_operations AS o JOIN ferry_failures AS f ON f.seq = o.seq WHERE state = 2;
     CREATE VIEW ferry_quarantine AS           -- operations that the server refuses for good
-      SELECT o.seq, f.entry, id, grp, tbl, record, kind, data, was, marks, f.code, f.detail,
-        f.holder, f.at
+      SELECT o.seq, f.entry, id, grp, tbl, record, kind, data, was, marks, reason, f.code,
+        f.detail, f.holder, f.at
       FROM ferry_operations AS o JOIN ferry_failures AS f ON f.seq = o.seq WHERE state = 3;
     """
 

@@ -6,6 +6,10 @@ extension JSONWriter {
       json.member("operation", notice.operation.value)
       json.member("table", notice.key.table)
       json.member("record", notice.key.record)
+      if let overruling = notice.overruling {
+        json.member("kind", overruling.kind.rawValue)
+        json.member("reason", overruling.reason)
+      }
       json.key("conflicts")
       json.conflicts(notice.conflicts)
     }
@@ -19,12 +23,16 @@ extension Notice {
     var table: Name?
     var record: Name?
     var conflicts: [Conflict] = []
+    var kind: OperationKind?
+    var reason: String?
     try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "sequence": sequence = try reader.sequence()
       case "operation": operation = OperationID(try reader.uniqueID())
       case "table": table = try reader.tableName(limits: limits)
       case "record": record = try reader.recordName(limits: limits)
+      case "kind": kind = try OperationKind(from: &reader)
+      case "reason": reason = try SyncOperation.reason(from: &reader, limits: limits)
       case "conflicts": conflicts = try Conflict.list(from: &reader, limits: limits)
       default: try reader.skip()
       }
@@ -32,9 +40,16 @@ extension Notice {
     guard let sequence, let operation, let table, let record else {
       throw reader.malformed("a notice without sequence, operation, table or record")
     }
+    var overruling: Overruling?
+    if let reason {
+      guard let kind, kind != .batch else {
+        throw reader.malformed("a notice with a reason and without the operation's kind")
+      }
+      overruling = Overruling(kind: kind, reason: reason)
+    }
     self.init(
       sequence: sequence, operation: operation, key: RecordKey(table: table, record: record),
-      conflicts: conflicts)
+      conflicts: conflicts, overruling: overruling)
   }
 }
 

@@ -159,6 +159,7 @@ extension JSONWriter {
         json.key("originals")
         json.columns(operation.originals)
       }
+      if let reason = operation.reason { json.member("reason", reason) }
     }
   }
 }
@@ -214,6 +215,7 @@ extension SyncOperation {
     var times: [Name: HybridTimestamp] = [:]
     var increments: Set<Name> = []
     var originals: [Column] = []
+    var reason: String?
     var base = unstatedBase
     var batchParts = BatchParts()
     var seen = MembersSeen()
@@ -251,6 +253,9 @@ extension SyncOperation {
       case "originals":
         try seen.add("originals", 9, reader)
         originals = try reader.columns(limits: limits)
+      case "reason":
+        try seen.add("reason", 10, reader)
+        reason = try Self.reason(from: &reader, limits: limits)
       case "where":
         try seen.add("where", 14, reader)
         batchParts.predicate = try RecordPredicate(from: &reader, limits: limits)
@@ -275,6 +280,7 @@ extension SyncOperation {
       columns: columns ?? [], columnTimes: times, base: base, increments: increments,
       originals: originals)
     self.batch = batch
+    if let reason { self.reason = reason }
     guard reader.position - start <= limits.operationBytes * 2, valueBytes <= limits.operationBytes
     else {
       throw reader.malformed(
@@ -310,7 +316,7 @@ extension SyncOperation {
 }
 
 extension OperationKind {
-  fileprivate init(from reader: inout JSONReader) throws(MalformedMessage) {
+  init(from reader: inout JSONReader) throws(MalformedMessage) {
     let word = try reader.word()
     guard let kind = OperationKind(word) else {
       let text = try word.text().prefix(40)

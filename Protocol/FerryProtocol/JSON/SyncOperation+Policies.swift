@@ -1,4 +1,4 @@
-// The parts of an operation for some policies only: increments and originals (SPEC.md §4).
+// The parts of few operations: increments and originals for some policies, and reasons (SPEC.md §4).
 
 extension SyncOperation {
   /// Returns the former value of `column` in the author's row; `nil` if the operation does not
@@ -12,8 +12,9 @@ extension SyncOperation {
     originals.reduce(columns.reduce(0) { $0 + $1.value.byteCount }) { $0 + $1.value.byteCount }
   }
 
-  /// The reason why increments or originals do not fit the rest, or `nil` if they do.
+  /// The fault of increments, originals or a reason that do not fit the rest; `nil` if they do.
   var policyFault: String? {
+    if batch != nil && reason != nil { return "a batch has no reason" }
     if increments.isEmpty && originals.isEmpty { return nil }
     if kind != .update { return "only an update has adds or originals" }
     var summands = increments
@@ -52,5 +53,17 @@ extension SyncOperation {
       }
     }
     return names
+  }
+
+  /// Reads why an author overrules values, in the words for their authors.
+  static func reason(
+    from reader: inout JSONReader, limits: Limits
+  ) throws(MalformedMessage) -> String {
+    let reason = try reader.string()
+    let count = reason.utf8.count
+    guard (1...limits.reasonBytes).contains(count) else {
+      throw reader.malformed("a reason has \(count) bytes; 1 to \(limits.reasonBytes) are allowed")
+    }
+    return reason
   }
 }

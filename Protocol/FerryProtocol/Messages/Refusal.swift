@@ -25,6 +25,9 @@ public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringCon
   public static let tooManyTables = RefusalCode(rawValue: "too_many_tables")
   /// The table has as many columns as it may have.
   public static let tooManyColumns = RefusalCode(rawValue: "too_many_columns")
+  /// Another device overruled values with a reason. Only a device uses it, for its quarantine; the
+  /// server refuses nothing with it.
+  public static let overruled = RefusalCode(rawValue: "overruled")
 
   /// The codes of this version, in the order of SPEC.md §12.
   public static let known: [RefusalCode] = [

@@ -44,6 +44,12 @@ public struct SyncOperation: Sendable, Equatable {
     get { rare?.originals ?? [] }
     set { change { $0.originals = newValue } }
   }
+  /// Why the author overrules the present values, in words for their authors; `nil` if the operation
+  /// gives none. Has 1 to ``Limits/reasonBytes`` bytes; a batch has none.
+  public var reason: String? {
+    get { rare?.reason }
+    set { change { $0.reason = newValue } }
+  }
   /// The effect and the predicate of a batch; `nil` for all other kinds.
   public var batch: Batch? {
     get { rare?.batch }
@@ -89,10 +95,12 @@ extension SyncOperation {
     var columnTimes: [Name: HybridTimestamp] = [:]
     var increments: Set<Name> = []
     var originals: [Column] = []
+    var reason: String?
     var batch: Batch?
 
     var isEmpty: Bool {
-      columnTimes.isEmpty && increments.isEmpty && originals.isEmpty && batch == nil
+      columnTimes.isEmpty && increments.isEmpty && originals.isEmpty && reason == nil
+        && batch == nil
     }
   }
 

@@ -105,6 +105,68 @@ extension StoreContract {
       }
     },
     StoreContract(
+      "an operation with a reason notifies the authors of replaced values, also of seen ones, once"
+    ) { under in
+      try await under.withSpace { space in
+        var (first, second, third) = (Author(1), Author(2), Author(3))
+        try await space.send(first.packet([first.insert("a", ["x": 1, "y": 1, "z": 1])]))
+        second.overrule(after: 1)
+        let packet = second.packet([second.update("a", ["x": 2, "y": 1], because: "x is 2")])
+        let outcome = try await space.receipt(for: packet).outcomes[0]
+        try require(outcome, is: .applied, "the outcome, since the author had seen the values")
+        try await space.send(packet)
+        try await require(space, first, [[Lost("x", 1, .update, "x is 2")]])
+        third.overrule(after: 2)
+        try await space.send(
+          third.packet([
+            third.update("a", ["x": 3], because: "é"), third.update("a", ["x": 4], because: "own"),
+          ]))
+        try await require(space, second, [[Lost("x", 2, .update, "é")]])
+        try await require(space, first, [[Lost("x", 1, .update, "x is 2")]])
+        third.overrule(after: 4)
+        try await space.send(third.packet([third.update("a", ["y": 5])]))
+        for author in [first, second] { try await require(space, author, count: 1) }
+        try await require(space, third, [])
+      }
+    },
+    StoreContract("a delete with a reason notifies each author of the record and of the values") {
+      under in
+      try await under.withSpace { space in
+        var (first, second, third) = (Author(1), Author(2), Author(3))
+        try await space.send(
+          first.packet([first.insert("a", ["x": 1, "y": 1]), first.insert("b", [:])]))
+        second.overrule(after: 2)
+        try await space.send(second.packet([second.update("a", ["y": 2])]))
+        third.overrule(after: 3)
+        let packet = third.packet([
+          third.delete("a", because: "no"), third.delete("b", because: "no"),
+          third.delete("a", because: "again"),
+        ])
+        try await space.send(packet)
+        let first1 = [Lost(nil, .null, .delete, "no"), Lost("x", 1, .delete, "no")]
+        try await require(space, first, [first1, [Lost(nil, .null, .delete, "no")]])
+        try await require(space, second, [[Lost("y", 2, .delete, "no")]])
+        try await require(space, third, [])
+      }
+    },
+    StoreContract("an insert with a reason notifies the author of the delete that it overrules") {
+      under in
+      try await under.withSpace { space in
+        var (first, second, third) = (Author(1), Author(2), Author(3))
+        try await space.send(first.packet([first.insert("a", ["x": 1])]))
+        second.overrule(after: 1)
+        try await space.send(second.packet([second.delete("a")]))
+        third.overrule(after: 2)
+        try await space.send(
+          third.packet([
+            third.insert("a", ["x": 1], because: "kept"),
+            third.insert("a", ["x": 2], because: "own"),
+          ]))
+        try await require(space, second, [[Lost(nil, .null, .insert, "kept")]])
+        for author in [first, third] { try await require(space, author, []) }
+      }
+    },
+    StoreContract(
       "pages of any size contain each notice once, in order, in the page of its sequence"
     ) { under in
       try await under.withSpace { space in
@@ -229,5 +291,65 @@ extension SpaceUnderTest {
       try PageReader.read(bytes, limits: .standard) { changes.append($0) }
     }
     return (head, changes, try PageReader.notices(of: bytes, limits: .standard))
+  }
+}
+
+/// A lost value in a notice of an overruled write.
+private struct Lost: Equatable {
+  let column: Name?
+  let value: Value
+  let kind: OperationKind?
+  let reason: String?
+
+  init(_ column: Name?, _ value: Value, _ kind: OperationKind?, _ reason: String?) {
+    (self.column, self.value, self.kind, self.reason) = (column, value, kind, reason)
+  }
+}
+
+/// Requires the lost values of all notices for an author, notice by notice.
+private func require(_ space: SpaceUnderTest, _ author: Author, _ wanted: [[Lost]]) async throws {
+  let notices = try await space.noticePage(after: nil, device: author.device).notices
+  let found = notices.map { notice in
+    notice.conflicts.map {
+      Lost($0.column, $0.lost, notice.overruling?.kind, notice.overruling?.reason)
+    }
+  }
+  try require(found, is: wanted, "the lost values of \(author.device)")
+}
+
+private func require(_ space: SpaceUnderTest, _ author: Author, count: Int) async throws {
+  let notices = try await space.noticePage(after: nil, device: author.device).notices
+  try require(notices.count, is: count, "the notices of \(author.device)")
+}
+
+extension Author {
+  /// Sees all of the space, and writes later than anybody else.
+  fileprivate mutating func overrule(after seen: SequenceNumber) {
+    base = seen
+    wall = SpaceUnderTest.now + seen * 100
+  }
+
+  fileprivate mutating func update(
+    _ record: String, _ columns: [Name: Value], because reason: String
+  ) -> SyncOperation {
+    update(record, columns).explained(by: reason)
+  }
+
+  fileprivate mutating func insert(
+    _ record: String, _ columns: [Name: Value], because reason: String
+  ) -> SyncOperation {
+    insert(record, columns).explained(by: reason)
+  }
+
+  fileprivate mutating func delete(_ record: String, because reason: String) -> SyncOperation {
+    delete(record).explained(by: reason)
+  }
+}
+
+extension SyncOperation {
+  fileprivate func explained(by reason: String) -> SyncOperation {
+    var explained = self
+    explained.reason = reason
+    return explained
   }
 }

@@ -221,8 +221,10 @@ package struct Ingest {
     let former = created == nil ? [] : records[index].state.columns
     let columnBytes = operation.kind == .delete ? 0 : operation.columnBytes
     let rules = context.schema?.rules(for: operation.key.table) ?? .standard
+    let before = operation.reason == nil ? nil : records[index].state
+    let stamp = Stamp(time: time, device: device)
     let outcome = records[index].state.merge(
-      operation, stamp: Stamp(time: time, device: device), sequence: sequence, rules: rules)
+      operation, stamp: stamp, sequence: sequence, rules: rules)
     if !records[index].state.isEmpty {
       if isFirst, let refusal = tables.add(operation) { refusals.append(refusal) }
       if let refusal = columns.add(operation, for: batch) { refusals.append(refusal) }
@@ -231,7 +233,10 @@ package struct Ingest {
     if operation.kind != .delete {
       recordWriter(batch ?? operation.id, of: columnBytes, at: index)
     }
-    effects.notifyLosers(of: operation, outcome, at: sequence)
+    effects.notifyLosers(
+      of: operation, outcome,
+      overruled: before?.overruled(by: stamp, at: sequence, leaving: records[index].state) ?? [],
+      by: device, at: sequence)
     let historyHash = effects.space.historyHash
     known[operation.id] = KnownOperation(
       sequence: sequence, device: device, outcome: quotable(outcome), historyHash: historyHash)

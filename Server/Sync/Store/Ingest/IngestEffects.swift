@@ -24,7 +24,7 @@ package struct IngestEffects: Sendable, Equatable {
     package let times: [UInt8]?
     /// As JSON; `nil` when the operation was applied and nothing lost.
     package let outcome: [UInt8]?
-    /// The increment columns and the former values of texts, as JSON; `nil` if there are none.
+    /// The increment columns, the former values of texts and the reason, as JSON; `nil` without any.
     package var marks: [UInt8]?
     /// The bytes of columns left out of ``data``.
     package var omittedBytes = 0

@@ -13,6 +13,7 @@ extension Limits {
     limits.nameBytes = .max
     limits.recordBytes = .max
     limits.predicateNodes = .max
+    limits.reasonBytes = .max / 16
     return limits
   }()
 }

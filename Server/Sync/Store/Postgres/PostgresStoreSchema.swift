@@ -29,7 +29,7 @@ enum PostgresStoreSchema {
       timeline bigint,
       name_changes bigint NOT NULL DEFAULT 0
     ) WITH (fillfactor = 50);
-    -- `marks`: values that are increments, and the former values of texts.
+    -- `marks`: values that are increments, the former values of texts, and the reason.
     -- `record`: `StoredRecordName`.
     -- `data` is null for a delete, and for an insert that created its record. The record's state has
     -- those columns. The next operation on the record stores them as `former`.

@@ -33,7 +33,7 @@ enum SQLiteStoreSchema {
     -- `record`: `StoredRecordName`.
     -- `data` is null for a delete, and for an insert that created its record. The record's state has
     -- those columns. The next operation on the record stores them as `former`.
-    -- `marks`: values that are increments, and the former values of texts.
+    -- `marks`: values that are increments, the former values of texts, and the reason.
     CREATE TABLE operations(
       space INTEGER NOT NULL,
       id BLOB NOT NULL,
