@@ -61,7 +61,7 @@ extension FerryCommand {
     try await TextOutput.standardError.lines(
       [
         "ferry: in quarantine: \(status.quarantined.counted("operation"))",
-        "  why: the server can never apply them, for example because another record has a unique value",
+        "  why: they were rejected or overruled, for example because another record has a unique value",
       ] + quarantineReasons(replica) + [
         "  next: `ferry quarantine list` names records and columns, `ferry quarantine show ENTRY` "
           + "the rows that went along"

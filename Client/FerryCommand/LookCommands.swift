@@ -11,7 +11,7 @@ extension FerryCommand {
     discussion: """
       pending: operations that the server has not confirmed. to apply: changes pulled but not \
       applied. conflicts: values that lost a conflict and are kept. deferred: records that this \
-      replica's tables reject. quarantined: operations that the server can never apply, with the \
+      replica's tables reject. quarantined: operations that were rejected or overruled, with the \
       operations that depend on them. unsent: records of upload-only tables with changes that \
       could not be sent. buffered: operations that wait on the server for an earlier packet.
 

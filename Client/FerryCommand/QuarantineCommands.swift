@@ -4,12 +4,13 @@ import FerryCommandLine
 extension FerryCommand {
   static let quarantine = CommandSpec(
     "quarantine",
-    summary: "Show, retry, edit or discard operations that the server can never apply.",
+    summary: "Show, retry, edit or discard rejected and overruled operations.",
     discussion: """
       An operation that the server can never apply leaves the queue, together with its transaction \
       and all operations that depend on it, so that everything else continues. The tables then \
       show the server's values. The rejected values stay here until you retry, edit or discard \
-      them.
+      them. The same holds for values that another device has overruled with a reason, for \
+      example because a database refuses them.
       """,
     subcommands: [
       quarantineList, quarantineShow, quarantineRetry, quarantineEdit, quarantineDiscard,
@@ -60,6 +61,7 @@ extension FerryCommand {
   ) { arguments in
     let entry = try await find(arguments)
     let output = TextOutput.standardOutput
+    let event = entry.code == .overruled ? "overruled" : "refused"
     if arguments.flag("json") {
       try output.line(entry.json.text)
       return .done
@@ -67,12 +69,12 @@ extension FerryCommand {
     try output.lines(
       [
         "\(entry.code): \(entry.detail)",
-        "refused \(Presentation.time(entry.refusedAt))",
+        "\(event) \(Presentation.time(entry.refusedAt))",
       ] + (entry.holder.map { ["the value belongs to \(entry.subject.key.table) \($0)"] } ?? []))
     try Presentation.print(
       ["kind", "table", "record", "why", "data"],
       entry.operations.map { operation in
-        let why = entry.refused.contains(operation.id) ? "refused" : "went along"
+        let why = entry.refused.contains(operation.id) ? event : "went along"
         return [
           (operation.kind.rawValue, .null), (operation.key.table.text, .null),
           (recordCell(operation).0, .null), (why, .null),

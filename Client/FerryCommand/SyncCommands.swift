@@ -203,8 +203,8 @@ extension FerryCommand {
       try printHints(
         [
           "ferry: in quarantine: \(status.quarantined.counted("operation"))",
-          "  why: the server can never apply \(status.quarantined == 1 ? "it" : "them") unchanged; all "
-            + "other changes are synced",
+          "  why: \(status.quarantined == 1 ? "it was" : "they were") rejected or overruled; all other "
+            + "changes are synced",
         ] + reasons + [
           "  next: `ferry quarantine list` lists all reasons; retry, edit or discard the entries"
         ])

@@ -16,7 +16,7 @@ struct OverruledWritesTests {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks VALUES ('t', 'mine', 1)")
     let packet = try replica.freeze()[0]
-    try replica.file.chain.receive(try replica.receipt(packet, first: 1))
+    _ = try replica.file.chain.receive(try replica.receipt(packet, first: 1))
     return replica
   }
 
@@ -60,7 +60,7 @@ struct OverruledWritesTests {
     #expect(operation.id != notice.operation && operation.time > winner.time)
     #expect(try replica.file.conflicts.count() == 0)
     #expect(try replica.pending.isEmpty)
-    #expect(try replica.query("SELECT title, done FROM tasks") == [["mine", 0]])
+    #expect(try replica.rows("SELECT title, done FROM tasks") == [["mine", 0]])
     try replica.file.quarantineAnswers.retry(entry.number, changing: [Column("done", 2)])
     #expect(try replica.pending.map(\.columns) == [[Column("done", 2)]])
     #expect(try replica.pending.map(\.reason) == [nil])
@@ -76,14 +76,14 @@ struct OverruledWritesTests {
     try replica.apply(
       [maker.deletion(2, "tasks", "t", at: 1_900_000_000_000)],
       notices: [notice(.delete, lost, of: try own(replica))])
-    #expect(try replica.query("SELECT * FROM tasks").isEmpty)
+    #expect(try replica.rows("SELECT * FROM tasks").isEmpty)
     let entry = try #require(try replica.file.quarantine.oldest(9).first)
     #expect(entry.operations.map(\.kind) == [.insert])
     #expect(
       entry.operations.first?.columns.sorted { $0.name < $1.name }
         == [Column("done", 1), Column("title", "mine")])
     try replica.file.quarantineAnswers.retry(entry.number, changing: [Column("done", 0)])
-    #expect(try replica.query("SELECT id, title, done FROM tasks") == [["t", "mine", 0]])
+    #expect(try replica.rows("SELECT id, title, done FROM tasks") == [["t", "mine", 0]])
     #expect(try replica.pending.map(\.kind) == [.insert])
   }
 
@@ -92,11 +92,11 @@ struct OverruledWritesTests {
     let replica = try device()
     try replica.run("DELETE FROM tasks")
     let packet = try replica.freeze()[0]
-    try replica.file.chain.receive(try replica.receipt(packet, first: 2))
+    _ = try replica.file.chain.receive(try replica.receipt(packet, first: 2))
     try replica.apply(
       [maker.change(3, "tasks", "t", [Column("title", "theirs")], at: 1_900_000_000_000)],
       notices: [notice(.insert, [nil], of: try own(replica))])
-    #expect(try replica.query("SELECT title FROM tasks") == [["theirs"]])
+    #expect(try replica.rows("SELECT title FROM tasks") == [["theirs"]])
     let entry = try #require(try replica.file.quarantine.oldest(9).first)
     #expect(entry.operations.map(\.kind) == [.delete])
     #expect(entry.operations.first?.columns.contains(Column("title", "mine")) == true)
@@ -135,7 +135,7 @@ struct OverruledWritesTests {
     try replica.file.track(["tasks"], direction: .uploadOnly(automatic: true))
     try replica.run("INSERT INTO tasks VALUES ('t', 1)")
     let packet = try replica.freeze()[0]
-    try replica.file.chain.receive(try replica.receipt(packet, first: 1))
+    _ = try replica.file.chain.receive(try replica.receipt(packet, first: 1))
     try replica.apply(
       [], head: 2, notices: [notice(.update, [Column("done", 1)], of: try own(replica))])
     try replica.file.uploads.prepare()

@@ -1,21 +1,22 @@
 import FerryProtocol
 
-/// Operations rejected by the server, with all dependent operations. They are not sent, and the
-/// tables show the server's rows.
+/// Operations rejected by the server, with all dependent operations, or one write that another device
+/// overruled with a reason (``RefusalCode/overruled``). They are not sent, and the tables show the
+/// server's rows.
 public struct QuarantineEntry: Sendable, Equatable {
   /// Names the entry on this replica.
   public var number: Int64
-  /// The server's reason.
+  /// The kind of the reason.
   public var code = RefusalCode(rawValue: "unknown")
-  /// A description of the problem for the user.
+  /// A description of the problem for the user; of an overruled write, the other device's reason.
   public var detail = ""
   /// With ``RefusalCode/uniqueTaken``: the record with the unique key.
   public var holder: Name?
-  /// When the server rejected the operations, in milliseconds since 1970.
+  /// When this device heard of the problem, in milliseconds since 1970.
   public var refusedAt: Int64 = 0
   /// All operations, in the order of their recording; of a delete, the row before it.
   public var operations: [SyncOperation] = []
-  /// The rejected operations; the others depend on them or belong to their transactions.
+  /// The rejected or overruled operations; the others depend on them or belong to their transactions.
   public var refused: [OperationID] = []
 
   /// Creates an entry without operations.
