@@ -79,7 +79,8 @@ struct PreparedIngestTests {
     let request = PullRequest(
       cursor: nil, limit: 10_000, byteLimit: 1 << 20, device: nil)
     var found: [RecordKey: SequenceNumber] = [:]
-    try file.changes(in: one, request, now: now).get().withUnsafeBytes { bytes in
+    let page = try SQLitePull(file: file, space: one, request: request, now: now).page().get()
+    try page.withUnsafeBytes { bytes in
       _ = try PageReader.read(bytes, limits: .standard) { change in
         #expect(found.updateValue(change.sequence, forKey: change.key) == nil)
       }

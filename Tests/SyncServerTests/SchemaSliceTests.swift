@@ -71,7 +71,7 @@ struct SchemaSliceTests {
     var steps: Int64 = 0
     var answer: Result<SpaceSchema, Problem>?
     while answer == nil {
-      answer = try stager.step(&work, in: one)
+      answer = try SchemaSteps(file: stager, space: one).step(&work)
       try send(other.packet("a\(steps)"), to: two, writer)
       steps += 1
       #expect(try writer.head(of: two) == steps)
@@ -88,7 +88,7 @@ struct SchemaSliceTests {
     try send(other.packet([double]), to: one, writer)
     var work = work()
     var answer: Result<SpaceSchema, Problem>?
-    while answer == nil { answer = try stager.step(&work, in: one) }
+    while answer == nil { answer = try SchemaSteps(file: stager, space: one).step(&work) }
     guard case .failure(let problem)? = answer else {
       Issue.record("the schema is in force")
       return
@@ -102,7 +102,7 @@ struct SchemaSliceTests {
   mutating func crash() throws {
     let stager = try open()
     var work = work()
-    for _ in 0..<4 { #expect(try stager.step(&work, in: one) == nil) }
+    for _ in 0..<4 { #expect(try SchemaSteps(file: stager, space: one).step(&work) == nil) }
     let next = try open()
     #expect(try next.isSettled(one) == false)
     try send(other.packet([other.operation(.insert, "z", [Column("v", "v7")])]), to: one, next)
@@ -113,11 +113,11 @@ struct SchemaSliceTests {
   mutating func changed(value: String) throws {
     let (writer, stager) = (try open(), try open())
     var work = work()
-    for _ in 0..<4 { #expect(try stager.step(&work, in: one) == nil) }
+    for _ in 0..<4 { #expect(try SchemaSteps(file: stager, space: one).step(&work) == nil) }
     let insert = other.operation(.insert, "z", [Column("v", .text(value))])
     try send(other.packet([insert]), to: one, writer)
     var answer: Result<SpaceSchema, Problem>?
-    while answer == nil { answer = try stager.step(&work, in: one) }
+    while answer == nil { answer = try SchemaSteps(file: stager, space: one).step(&work) }
     switch try #require(answer) {
     case .success(let schema): #expect(schema.version == 1 && value == "new")
     case .failure(let problem):
@@ -132,7 +132,7 @@ struct SchemaSliceTests {
     var work = work()
     #expect(throws: StoreError.self) {
       while true {
-        guard try stager.step(&work, in: one) == nil else { return }
+        guard try SchemaSteps(file: stager, space: one).step(&work) == nil else { return }
         try send(other.packet("a\(other.milliseconds)"), to: one, writer)
       }
     }

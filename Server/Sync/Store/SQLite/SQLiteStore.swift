@@ -180,7 +180,7 @@ package final class SQLiteStore: SyncStore {
         let step = try await stage(for: function) { [work] file in
           var work = work
           let before = try file.head(of: space)
-          let answer = try file.step(&work, in: space)
+          let answer = try SchemaSteps(file: file, space: space).step(&work)
           let head = try file.head(of: space)
           return (work, answer, head > before ? head : nil)
         }
@@ -195,7 +195,7 @@ package final class SQLiteStore: SyncStore {
   package func changes(
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    try await read { try $0.changes(in: space, request, now: now) }
+    try await read { try SQLitePull(file: $0, space: space, request: request, now: now).page() }
   }
 
   package func check() async throws(StoreError) { try await read { try $0.check() } }

@@ -146,7 +146,8 @@ final class DirectWorld {
       let request = PullRequest(
         cursor: try device.file.syncState().cursor, limit: 5, byteLimit: 1 << 20,
         device: try device.file.identity().device)
-      let body = try store.changes(in: space.id, request, now: now).get()
+      let pull = SQLitePull(file: store, space: space.id, request: request, now: now)
+      let body = try pull.page().get()
       let head = try PageReader.head(of: body)
       guard head.more else {
         if try device.file.apply(last: body, head).isToRepeat { continue }

@@ -1,11 +1,16 @@
 import FerryProtocol
 import FerrySQLite
 
-// One page of a pull list.
-extension SQLiteStoreFile {
-  func changes(
-    in space: Int64, _ request: PullRequest, now: Int64
-  ) throws -> Result<[UInt8], Problem> {
+/// One page of a pull list, read in one transaction.
+struct SQLitePull {
+  let file: SQLiteStoreFile
+  let space: Int64
+  let request: PullRequest
+  let now: Int64
+
+  private var connection: SQLiteConnection { file.connection }
+
+  func page() throws -> Result<[UInt8], Problem> {
     try connection.transaction(.deferred) {
       let found = try connection.first(
         """
@@ -32,13 +37,13 @@ extension SQLiteStoreFile {
         return .failure(.spaceGone)
       }
       var snapshot = stored
-      try snapshot.findEnd(of: request.cursor) { try ends(of: [$0], in: space)[$0] }
-      let own = try request.device.flatMap { try known([$0], in: space).first }
+      try snapshot.findEnd(of: request.cursor) { try file.ends(of: [$0], in: space)[$0] }
+      let own = try request.device.flatMap { try file.known([$0], in: space).first }
       if let fault = PageBuilder.fault(in: request, snapshot, owner: own?.owner) {
         return .failure(fault)
       }
       var page = PageBuilder(
-        request, notices: try notices(for: request, in: space, to: snapshot.head))
+        request, notices: try notices(to: snapshot.head))
       let rows = try connection.statement(
         """
         SELECT sequence, tbl, record, state, whole_below FROM records
@@ -59,17 +64,15 @@ extension SQLiteStoreFile {
 
   /// Reads the asking device's notices after the cursor, as many as a page may hold. One operation
   /// may have made two notices for it, under two of its names.
-  private func notices(
-    for request: PullRequest, in space: Int64, to head: SequenceNumber
-  ) throws -> NoticeFeed {
+  private func notices(to head: SequenceNumber) throws -> NoticeFeed {
     if request.device == nil { return NoticeFeed() }
     let received = request.cursor?.received ?? 0
     // Notices of a device of another principal are only for this principal.
     let names = try request.addressees.filter { name in
-      try known([name], in: space).first?.owner.leaves(deviceTo: request.principal) ?? false
+      try file.known([name], in: space).first?.owner.leaves(deviceTo: request.principal) ?? false
     }
     if names.isEmpty { return NoticeFeed() }
-    let newest = try newestNotice(for: names, in: space, to: head)
+    let newest = try newestNotice(for: names, to: head)
     guard newest > received else { return NoticeFeed() }
     let places = Array(repeating: "?", count: names.count).joined(separator: ", ")
     let find = try connection.statement(
@@ -92,7 +95,7 @@ extension SQLiteStoreFile {
 
   /// Returns the place of the newest one; 0 if there is none.
   private func newestNotice(
-    for devices: [DeviceID], in space: Int64, to head: SequenceNumber
+    for devices: [DeviceID], to head: SequenceNumber
   ) throws -> SequenceNumber {
     let last = try connection.statement(
       """
