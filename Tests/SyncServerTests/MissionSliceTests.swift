@@ -54,7 +54,7 @@ struct MissionSliceTests {
       let report = BundleReport(
         bundle, hash(1), number % 2 == 0 ? .success : .failure(BundleReason(bounding: "blank")),
         number: 1)
-      let kept = try await store.storeBundleReports(
+      let kept = try await BundleCatalogue(store).storeBundleReports(
         [report], of: DeviceID(UniqueID(high: 1, low: UInt64(number))), in: space.id,
         now: Self.now, by: .anonymous, quota: 1_000)
       #expect(try kept.get() == 1)
@@ -107,7 +107,8 @@ struct MissionSliceTests {
     let retracted = try await retract(bundle.mission)
     #expect(retracted.result && retracted.count == 4 + 1 + 1)
     try await publish(bundle.mission, 2, 0..<1)
-    let tally = try await store.bundleTallies(of: [bundle], in: space.id, latest: 9)[bundle]
+    let tally = try await BundleCatalogue(store).bundleTallies(
+      of: [bundle], in: space.id, latest: 9)[bundle]
     #expect(tally == BundleTally())
     await store.close()
   }

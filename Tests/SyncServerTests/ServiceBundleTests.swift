@@ -208,7 +208,7 @@ struct ServiceBundleTests {
         "POST", "\(Self.spaces)/bundle-reports", token: one, body: body)
       #expect(answer.problem?.code == .malformedMessage)
     }
-    let tally = try await fixture.store.bundleTallies(
+    let tally = try await BundleCatalogue(fixture.store).bundleTallies(
       of: [id], in: try #require(try await fixture.store.space(named: .known("notes"))).id,
       latest: 9)
     #expect(tally[id]?.successes == 2)

@@ -94,9 +94,10 @@ struct ServiceInspectionTests {
     fixture.store.state.withLock { $0.failure = .busy("a lock") }
     await fixture.service.inspection.save()
     fixture.store.state.withLock { $0.failure = nil }
-    #expect(try await fixture.store.devices(in: 1, after: nil, limit: 9) == [])
+    #expect(try await DeviceInspection(fixture.store).devices(in: 1, after: nil, limit: 9) == [])
     await fixture.service.inspection.save()
-    #expect(try await fixture.store.devices(in: 1, after: nil, limit: 9).count == 1)
+    #expect(
+      try await DeviceInspection(fixture.store).devices(in: 1, after: nil, limit: 9).count == 1)
   }
 
   @Test("a view waits for observations that are being written down")
@@ -110,7 +111,7 @@ struct ServiceInspectionTests {
     await store.waitUntilHeld()
     let second = Task {
       await inspection.save()
-      return try await store.devices(in: 1, after: nil, limit: 9).count
+      return try await DeviceInspection(store).devices(in: 1, after: nil, limit: 9).count
     }
     for _ in 0..<1_000 { await Task.yield() }
     store.release()

@@ -87,19 +87,20 @@ struct StoreReadsTests {
     let before = try await Self.reads(of: tables, in: url)
     let again = try await PostgresStore(url: url)
     for _ in 0..<10 {
-      _ = try await again.overviews(after: "", limit: 10, now: 100_000)
-      _ = try await again.devices(in: space.id, after: nil, limit: 10)
-      _ = try await again.rejections(in: space.id, before: nil, limit: 10)
-      _ = try await again.activity(in: space.id, by: .hour, since: 0)
-      _ = try await again.tableNames(in: space.id, after: nil, limit: 10)
-      let records = try await again.listedRecords(
+      _ = try await SpaceInspection(again).overviews(after: "", limit: 10, now: 100_000)
+      _ = try await DeviceInspection(again).devices(in: space.id, after: nil, limit: 10)
+      _ = try await DeviceInspection(again).rejections(in: space.id, before: nil, limit: 10)
+      _ = try await SpaceInspection(again).activity(in: space.id, by: .hour, since: 0)
+      _ = try await SpaceInspection(again).tableNames(in: space.id, after: nil, limit: 10)
+      let records = try await RecordInspection(again).listedRecords(
         of: "t5", in: space.id, after: "r500", limit: 10, characters: 1 << 20)
       #expect(records.count == 10)
-      let part = try await again.history(
+      let part = try await RecordInspection(again).history(
         of: RecordKey(table: "t5", record: "r10"), in: space.id, within: 3_950...4_000,
         limit: 10, characters: 1 << 20)
       #expect(part.entries.count == 1)
-      _ = try await again.conflicts(in: space.id, before: nil, limit: 10, characters: 1 << 20)
+      _ = try await RecordInspection(again).conflicts(
+        in: space.id, before: nil, limit: 10, characters: 1 << 20)
     }
     await again.close()
     let after = try await Self.reads(of: tables, in: url, atLeast: before.fetched + 1)

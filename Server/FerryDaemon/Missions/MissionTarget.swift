@@ -252,11 +252,12 @@ extension LocalMissions {
   private static let failuresShown = 20
 
   func bundles(after place: MissionID?) async throws -> ([BundleEntry], next: MissionID?) {
-    try await store.bundleEntries(in: space.id, after: place, limit: MissionPage.countMax)
+    try await BundleCatalogue(store).bundleEntries(
+      in: space.id, after: place, limit: MissionPage.countMax)
   }
 
   func bundle(_ name: BundleName) async throws -> BundleOverview {
-    let found = try await store.bundleOverview(
+    let found = try await BundleCatalogue(store).bundleOverview(
       of: name, in: space.id, latest: Self.failuresShown)
     guard let found else { throw BundleCommands.unknown(name, in: space.name) }
     return found

@@ -34,7 +34,7 @@ extension StoreContract {
         try require(known.map(\.bundle), is: [device.listing("1")], "the list")
       }
       try await under.withSpace { space in
-        let (entries, _) = try await space.store.bundleEntries(
+        let (entries, _) = try await BundleCatalogue(space.store).bundleEntries(
           in: space.space.id, after: nil, limit: 10)
         try require(entries.map(\.listing.isWithdrawn), is: [true], "after a restart")
       }
@@ -66,7 +66,7 @@ extension StoreContract {
         _ = try await space.store.publishMission(
           mission, blobs: [], in: space.space.id, now: SpaceUnderTest.now
         ).get()
-        let (bundles, _) = try await space.store.bundleEntries(
+        let (bundles, _) = try await BundleCatalogue(space.store).bundleEntries(
           in: space.space.id, after: nil, limit: 10)
         try require(bundles.count, is: 1, "bundles")
       }
@@ -103,7 +103,7 @@ extension StoreContract {
         let after = try await space.tally("2")
         try require((after.successes, after.failures) == (1, 1), "\(after)")
         try require(try await space.tally("1").successes, is: 1, "the other version")
-        let none = try await space.store.bundleTallies(
+        let none = try await BundleCatalogue(space.store).bundleTallies(
           of: [.sample("2")], in: space.space.id, latest: 0)
         try require(none[.sample("2")]?.latest.isEmpty, is: true, "no failures were asked for")
       }
@@ -324,7 +324,7 @@ extension SpaceUnderTest {
     _ reports: [BundleReport], of device: DeviceID, by principal: Principal, at: Int64 = 0,
     quota: Int64 = 1_000
   ) async throws -> Int {
-    try await store.storeBundleReports(
+    try await BundleCatalogue(store).storeBundleReports(
       reports, of: device, in: space.id, now: Self.now + at, by: principal, quota: quota
     ).get()
   }
@@ -334,14 +334,14 @@ extension SpaceUnderTest {
     of device: DeviceID, by principal: Principal, number: Int64 = 1, quota: Int64 = 1_000
   ) async throws -> ProblemCode? {
     let report = BundleReport(.sample("1"), .bundleSample(1), .success, number: number)
-    return try await store.storeBundleReports(
+    return try await BundleCatalogue(store).storeBundleReports(
       [report], of: device, in: space.id, now: Self.now, by: principal, quota: quota
     ).problem?.code
   }
 
   fileprivate func tally(_ version: String) async throws -> BundleTally {
     let id = BundleID.sample(version)
-    let tallies = try await store.bundleTallies(of: [id], in: space.id, latest: 20)
+    let tallies = try await BundleCatalogue(store).bundleTallies(of: [id], in: space.id, latest: 20)
     return try unwrap(tallies[id], "no tally")
   }
 }

@@ -6,7 +6,7 @@ extension SpaceUnderTest {
   fileprivate func allDevices(by limit: Int) async throws -> [DeviceOverview] {
     var devices: [DeviceOverview] = []
     while true {
-      let page = try await store.devices(
+      let page = try await DeviceInspection(store).devices(
         in: space.id, after: devices.last?.device, limit: limit)
       try require(page.count <= limit, "a page has more than \(limit) devices")
       devices += page
@@ -22,7 +22,7 @@ extension SpaceUnderTest {
     var top = try await head()
     while top > 0 {
       let bottom = max(1, top - length + 1)
-      let part = try await store.history(
+      let part = try await RecordInspection(store).history(
         of: key, in: space.id, within: bottom...top, limit: limit, characters: 1 << 20)
       entries += part.entries
       top = (part.isCut ? part.entries.last?.sequence ?? bottom : bottom) - 1
@@ -33,7 +33,7 @@ extension SpaceUnderTest {
   fileprivate func allConflicts(by limit: Int) async throws -> [ListedConflict] {
     var found: [ListedConflict] = []
     while true {
-      let page = try await store.conflicts(
+      let page = try await RecordInspection(store).conflicts(
         in: space.id, before: found.last?.place, limit: limit, characters: 1 << 20)
       if page.isEmpty { return found }
       found += page
@@ -77,16 +77,19 @@ extension StoreContract {
         (space.space.id, ActivityCount(at: now - 60_000, operations: 2, conflicts: 1)),
       ]
       try await store.store(observed, now: now)
-      let first = try await store.overviews(after: "", limit: 2, now: now)
+      let first = try await SpaceInspection(store).overviews(after: "", limit: 2, now: now)
       try require(first.map(\.space.name.value), is: ["a", "b"], "the first page")
-      let rest = try await store.overviews(after: "b", limit: 5, now: now)
+      let rest = try await SpaceInspection(store).overviews(after: "b", limit: 5, now: now)
       try require(rest.map(\.space.name.value), is: ["c", "contract"], "the second page")
-      let one = try unwrap(try await store.overview(of: .test, now: now), "no overview")
+      let one = try unwrap(
+        try await SpaceInspection(store).overview(of: .test, now: now), "no overview")
       try require(one, is: rest[1], "the overview of one space")
       try require([one.usage.records, one.usage.devices], is: [2, 1], "records and devices")
       try require(one.usage.bytes > 0 && one.space.head == 2, "its bytes and its head")
       try require(one.lastHour, is: 2, "operations of the last hour")
-      try require(try await store.overview(of: .name("none"), now: now) == nil, "a missing space")
+      try require(
+        try await SpaceInspection(store).overview(of: .name("none"), now: now) == nil,
+        "a missing space")
       await store.close()
     },
     StoreContract("devices that write and devices that read are listed once each, in pages") {
@@ -152,13 +155,14 @@ extension StoreContract {
           }
           try await space.store.store(observed, now: 2_000)
         }
-        let all = try await space.store.rejections(in: space.space.id, before: nil, limit: 10)
+        let all = try await DeviceInspection(space.store).rejections(
+          in: space.space.id, before: nil, limit: 10)
         try require(all.map(\.subject), is: ["a", "c", "b"], "the order")
         try require(all.map(\.times), is: [2, 1, 1], "the counts")
         try require([all[0].firstAt, all[0].lastAt], is: [1_000, 1_002], "first and last")
         try require(all[0].key, is: .task("a"), "the record")
         let place = RejectionPlace(lastAt: all[0].lastAt, subject: all[0].subject)
-        let rest = try await space.store.rejections(
+        let rest = try await DeviceInspection(space.store).rejections(
           in: space.space.id, before: place, limit: 10)
         try require(rest, is: Array(all.dropFirst()), "the list after the first")
       }
@@ -171,7 +175,7 @@ extension StoreContract {
           return (space.space.id, .sample(subject, at: Int64(10_000 + number)))
         }
         try await space.store.store(observed, now: 20_000)
-        let last = try await space.store.rejections(
+        let last = try await DeviceInspection(space.store).rejections(
           in: space.space.id, before: RejectionPlace(lastAt: 10_202, subject: "~"), limit: 10)
         try require(last.map(\.lastAt), is: [10_202, 10_201, 10_200], "the oldest")
       }
@@ -186,19 +190,23 @@ extension StoreContract {
           ]
           try await space.store.store(observed, now: moment)
         }
-        let minutes = try await space.store.activity(in: space.space.id, by: .minute, since: 0)
+        let minutes = try await SpaceInspection(space.store).activity(
+          in: space.space.id, by: .minute, since: 0)
         try require(minutes.map(\.at), is: [hour, hour + 60_000], "minutes")
         try require(minutes.map(\.operations), is: [6, 3], "operations of minutes")
-        let hours = try await space.store.activity(in: space.space.id, by: .hour, since: 0)
+        let hours = try await SpaceInspection(space.store).activity(
+          in: space.space.id, by: .hour, since: 0)
         try require(hours.map(\.conflicts), is: [3], "conflicts of hours")
         try require(hours.map(\.rejected), is: [6], "refusals of hours")
         var observed = Observations()
         let later = hour + 2 * 86_400_000
         observed.activity = [(space.space.id, ActivityCount(at: later, operations: 1))]
         try await space.store.store(observed, now: later)
-        let kept = try await space.store.activity(in: space.space.id, by: .minute, since: 0)
+        let kept = try await SpaceInspection(space.store).activity(
+          in: space.space.id, by: .minute, since: 0)
         try require(kept.map(\.at), is: [later], "minutes two days later")
-        let all = try await space.store.activity(in: space.space.id, by: .hour, since: 0)
+        let all = try await SpaceInspection(space.store).activity(
+          in: space.space.id, by: .hour, since: 0)
         try require(all.map(\.at), is: [hour, later], "hours two days later")
       }
     },
@@ -217,14 +225,15 @@ extension StoreContract {
               }))
         }
         try await space.send(author.packet([author.delete("2")]))
-        let tables = try await space.store.tableNames(in: space.space.id, after: nil, limit: 10)
+        let tables = try await SpaceInspection(space.store).tableNames(
+          in: space.space.id, after: nil, limit: 10)
         try require(tables, is: [Name(hostile), "notes", "tasks"], "the tables")
-        let later = try await space.store.tableNames(
+        let later = try await SpaceInspection(space.store).tableNames(
           in: space.space.id, after: Name(hostile), limit: 1)
         try require(later, is: ["notes"], "the table after the first")
         var found: [ListedRecord] = []
         while true {
-          let page = try await space.store.listedRecords(
+          let page = try await RecordInspection(space.store).listedRecords(
             of: "tasks", in: space.space.id, after: found.last?.record, limit: 2,
             characters: 1 << 20)
           if page.isEmpty { break }
@@ -234,10 +243,10 @@ extension StoreContract {
           found.map(\.record), is: records.map { Name($0) }.sorted(), "the records in pages")
         try require(
           found.filter { !$0.state.isAlive }.map(\.record), is: ["2"], "the deleted record")
-        let one = try await space.store.listedRecord(
+        let one = try await RecordInspection(space.store).listedRecord(
           RecordKey(table: "tasks", record: hostile), in: space.space.id)
         try require(one?.state.columns.last?.value, is: .text(hostile), "its value")
-        let short = try await space.store.listedRecords(
+        let short = try await RecordInspection(space.store).listedRecords(
           of: "tasks", in: space.space.id, after: nil, limit: 10, characters: 1)
         try require(short.count, is: 1, "records of a list with room for nothing")
       }

@@ -23,16 +23,16 @@ package struct Endpoint: Sendable {
   enum Handler: Sendable {
     /// Of every caller.
     case open(
-      @Sendable (SyncService) -> (inout RequestContext) async throws(Problem) -> HTTPResponse)
+      @Sendable (Handlers) -> (inout RequestContext) async throws(Problem) -> HTTPResponse)
     /// Of a caller who administers some space.
     case administrator(
-      @Sendable (SyncService) -> (RequestContext, Identity) async throws(Problem) -> HTTPResponse)
+      @Sendable (Handlers) -> (RequestContext, Identity) async throws(Problem) -> HTTPResponse)
     /// About a space whose members the caller is one of.
     case space(
-      @Sendable (SyncService) -> (RequestContext, SpaceName) async throws(Problem) -> HTTPResponse)
+      @Sendable (Handlers) -> (RequestContext, SpaceName) async throws(Problem) -> HTTPResponse)
     /// The same, of a handler that uses the caller's rights.
     case member(
-      @Sendable (SyncService) -> (inout RequestContext, SpaceName, Admission)
+      @Sendable (Handlers) -> (inout RequestContext, SpaceName, Admission)
         async throws(Problem) -> HTTPResponse)
   }
 

@@ -47,77 +47,75 @@ extension Route {
   /// The methods of the route, each with its rules and its handler.
   package var endpoints: [Endpoint] { Self.table[self] ?? [] }
 
-  private typealias Service = SyncService
-
   /// The table of the server's endpoints. `Protocol/openapi.yaml` describes the same.
   private var declared: [Endpoint] {
     switch self {
     // The server.
-    case .health: Endpoint.reading(nil, isServedOnReserve: true, .open(Service.health))
-    case .readiness: Endpoint.reading(nil, isServedOnReserve: true, .open(Service.readiness))
-    case .metrics: Endpoint.reading(nil, isServedOnReserve: true, .open(Service.metricsPage))
-    case .console: Endpoint.reading(nil, .open(Service.console))
-    case .blob: Endpoint.reading(.reader, .open(Service.blob))
-    case .spaces: Endpoint.reading(.admin, memory: .list, .administrator(Service.spaces))
+    case .health: Endpoint.reading(nil, isServedOnReserve: true, .open { $0.status.health })
+    case .readiness: Endpoint.reading(nil, isServedOnReserve: true, .open { $0.status.readiness })
+    case .metrics: Endpoint.reading(nil, isServedOnReserve: true, .open { $0.status.metrics })
+    case .console: Endpoint.reading(nil, .open { $0.console.file })
+    case .blob: Endpoint.reading(.reader, .open { $0.content.download })
+    case .spaces: Endpoint.reading(.admin, memory: .list, .administrator { $0.spaceViews.spaces })
     case .tokens:
-      Endpoint.reading(.admin, memory: .page, .administrator(Service.tokens)) + [
-        Endpoint("POST", .admin, content: .tokenRequest, .administrator(Service.createToken))
+      Endpoint.reading(.admin, memory: .page, .administrator { $0.tokens.list }) + [
+        Endpoint("POST", .admin, content: .tokenRequest, .administrator { $0.tokens.create })
       ]
-    case .token: [Endpoint("DELETE", .admin, .administrator(Service.revokeToken))]
+    case .token: [Endpoint("DELETE", .admin, .administrator { $0.tokens.revoke })]
     case .tokenRotation:
-      [Endpoint("POST", .admin, content: .tokenRequest, .administrator(Service.rotateToken))]
-    case .audit: Endpoint.reading(.admin, memory: .page, .administrator(Service.audit))
+      [Endpoint("POST", .admin, content: .tokenRequest, .administrator { $0.tokens.rotate })]
+    case .audit: Endpoint.reading(.admin, memory: .page, .administrator { $0.audit.list })
 
     // The records of a space.
     case .space:
-      Endpoint.reading(.reader, .member(Service.spaceInfo)) + [
-        Endpoint("PUT", .admin, .member(Service.createSpace))
+      Endpoint.reading(.reader, .member { $0.spaces.show }) + [
+        Endpoint("PUT", .admin, .member { $0.spaces.create })
       ]
-    case .packets: [Endpoint("POST", .writer, content: .message, .member(Service.receivePacket))]
-    case .changes: Endpoint.reading(.reader, memory: .page, .member(Service.changes))
+    case .packets: [Endpoint("POST", .writer, content: .message, .member { $0.packets.receive })]
+    case .changes: Endpoint.reading(.reader, memory: .page, .member { $0.changes.list })
     case .records:
-      [Endpoint("POST", .reader, content: .message, memory: .page, .space(Service.records))]
-        + Endpoint.reading(.admin, memory: .page, .space(Service.listRecords))
-    case .events: [Endpoint("GET", .reader, .member(Service.events))]
+      [Endpoint("POST", .reader, content: .message, memory: .page, .space { $0.changes.records })]
+        + Endpoint.reading(.admin, memory: .page, .space { $0.recordViews.records })
+    case .events: [Endpoint("GET", .reader, .member { $0.events.listen })]
     case .schema:
-      Endpoint.reading(.reader, memory: .list, .space(Service.schema)) + [
-        Endpoint("POST", .admin, content: .message, .space(Service.checkSchema)),
-        Endpoint("PUT", .admin, content: .message, .space(Service.applySchema)),
+      Endpoint.reading(.reader, memory: .list, .space { $0.schema.show }) + [
+        Endpoint("POST", .admin, content: .message, .space { $0.schema.check }),
+        Endpoint("PUT", .admin, content: .message, .space { $0.schema.apply }),
       ]
     case .digests:
-      [Endpoint("POST", .reader, content: .message, memory: .page, .space(Service.digests))]
+      [Endpoint("POST", .reader, content: .message, memory: .page, .space { $0.changes.digests })]
     case .devices:
-      [Endpoint("POST", .reader, content: .message, memory: .list, .space(Service.deviceNames))]
-        + Endpoint.reading(.admin, memory: .list, .space(Service.listDevices))
-    case .device: [Endpoint("PUT", .writer, content: .message, .member(Service.nameDevice))]
+      [Endpoint("POST", .reader, content: .message, memory: .list, .space { $0.deviceNames.list })]
+        + Endpoint.reading(.admin, memory: .list, .space { $0.spaceViews.devices })
+    case .device: [Endpoint("PUT", .writer, content: .message, .member { $0.deviceNames.setName })]
 
     // Missions and bundles.
-    case .missions: Endpoint.reading(.reader, memory: .page, .space(Service.missions))
+    case .missions: Endpoint.reading(.reader, memory: .page, .space { $0.missions.list })
     case .mission:
-      Endpoint.reading(.reader, memory: .list, .space(Service.mission)) + [
-        Endpoint("PUT", .admin, content: .message, .space(Service.publishMission)),
-        Endpoint("DELETE", .admin, .space(Service.retractMission)),
+      Endpoint.reading(.reader, memory: .list, .space { $0.missions.show }) + [
+        Endpoint("PUT", .admin, content: .message, .space { $0.missions.publish }),
+        Endpoint("DELETE", .admin, .space { $0.missions.retract }),
       ]
-    case .bundles: Endpoint.reading(.reader, memory: .page, .space(Service.bundles))
+    case .bundles: Endpoint.reading(.reader, memory: .page, .space { $0.bundles.list })
     case .bundle:
-      Endpoint.reading(.admin, memory: .page, .space(Service.bundle)) + [
-        Endpoint("POST", .admin, content: .message, .space(Service.changeBundle))
+      Endpoint.reading(.admin, memory: .page, .space { $0.bundles.show }) + [
+        Endpoint("POST", .admin, content: .message, .space { $0.bundles.change })
       ]
     case .bundleReports:
-      [Endpoint("POST", .reader, content: .message, .member(Service.addBundleReports))]
+      [Endpoint("POST", .reader, content: .message, .member { $0.bundles.addReports })]
     case .upload:
       [
-        Endpoint("HEAD", .admin, .space(Service.uploadState)),
-        Endpoint("PUT", .admin, content: .message, .member(Service.receiveUpload)),
+        Endpoint("HEAD", .admin, .space { $0.content.state }),
+        Endpoint("PUT", .admin, content: .message, .member { $0.content.upload }),
       ]
 
     // The views of administrators.
-    case .overview: Endpoint.reading(.admin, memory: .list, .space(Service.overview))
-    case .tables: Endpoint.reading(.admin, memory: .list, .space(Service.tables))
-    case .history: Endpoint.reading(.admin, memory: .page, .space(Service.history))
-    case .conflicts: Endpoint.reading(.admin, memory: .page, .space(Service.conflicts))
-    case .rejections: Endpoint.reading(.admin, memory: .list, .space(Service.rejections))
-    case .activity: Endpoint.reading(.admin, memory: .list, .space(Service.activity))
+    case .overview: Endpoint.reading(.admin, memory: .list, .space { $0.spaceViews.overview })
+    case .tables: Endpoint.reading(.admin, memory: .list, .space { $0.recordViews.tables })
+    case .history: Endpoint.reading(.admin, memory: .page, .space { $0.recordViews.history })
+    case .conflicts: Endpoint.reading(.admin, memory: .page, .space { $0.recordViews.conflicts })
+    case .rejections: Endpoint.reading(.admin, memory: .list, .space { $0.spaceViews.rejections })
+    case .activity: Endpoint.reading(.admin, memory: .list, .space { $0.spaceViews.activity })
     case .unknown: []
     }
   }

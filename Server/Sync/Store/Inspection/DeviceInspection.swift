@@ -1,19 +1,23 @@
 import FerryProtocol
 
-// Devices and rejections for administrators, in both stores.
-extension SyncStore {
+/// The view of devices and rejections for administrators, in both stores.
+package struct DeviceInspection: Sendable {
+  private let store: any SyncStore
+
+  package init(_ store: any SyncStore) { self.store = store }
+
   /// Returns devices by identifier: those that wrote, and those that only read.
   package func devices(
     in space: Int64, after device: DeviceID?, limit: Int
   ) async throws(StoreError) -> [DeviceOverview] {
     let start = device ?? .server
-    return try await plain(.reading) { connection in
+    return try await store.plain(.reading) { connection in
       let writers = try connection.rows(
-        DeviceInspection.writers,
+        Self.writers,
         [.integer(space), .uuid(start.value), .integer(Int64(limit))]
       ) { try DeviceOverview(writer: $0) }.compactMap { $0 }
       let seen = try connection.rows(
-        DeviceInspection.seen,
+        Self.seen,
         [.integer(space), .text(start.description), .integer(Int64(limit))]
       ) { try DeviceOverview(seen: $0) }.compactMap { $0 }
       return DeviceOverview.merged(writers, seen, limit: limit)
@@ -25,9 +29,9 @@ extension SyncStore {
     in space: Int64, before place: RejectionPlace?, limit: Int
   ) async throws(StoreError) -> [Rejection] {
     let place = place ?? RejectionPlace(lastAt: .max, subject: "")
-    return try await plain(.reading) { connection in
+    return try await store.plain(.reading) { connection in
       try connection.rows(
-        DeviceInspection.rejections,
+        Self.rejections,
         [
           .integer(space), .integer(place.lastAt), .text(place.subject),
           .integer(Int64(limit)),
@@ -37,8 +41,8 @@ extension SyncStore {
   }
 }
 
-private enum DeviceInspection {
-  static let writers = PlainStatement(
+extension DeviceInspection {
+  fileprivate static let writers = PlainStatement(
     "inspect_writers",
     """
     SELECT d.device, d.principal, d.name, d.seen_at, d.operations,
@@ -48,14 +52,14 @@ private enum DeviceInspection {
     FROM devices AS d WHERE d.space = $1 AND d.device > $2 ORDER BY d.device LIMIT $3
     """)
 
-  static let seen = PlainStatement(
+  fileprivate static let seen = PlainStatement(
     "inspect_seen",
     """
     SELECT device, principal, seen_at, reached, client FROM device_sightings
     WHERE space = $1 AND device > $2 ORDER BY device LIMIT $3
     """)
 
-  static let rejections = PlainStatement(
+  fileprivate static let rejections = PlainStatement(
     "inspect_rejections",
     """
     SELECT subject, first_at, last_at, times, code, detail, principal, device, tbl, record

@@ -1,9 +1,13 @@
 import FerryProtocol
 
-// Records, their history and conflicts for administrators, in both stores.
-//
-// Values may be large, so each list is read twice: first the lengths, then as many rows as fit.
-extension SyncStore {
+/// The view of records, their history and conflicts for administrators, in both stores.
+///
+/// Values may be large, so each list is read twice: first the lengths, then as many rows as fit.
+package struct RecordInspection: Sendable {
+  private let store: any SyncStore
+
+  package init(_ store: any SyncStore) { self.store = store }
+
   /// Returns records of a table, tombstones too, by identifier: first those other than UUIDs, then
   /// UUIDs, each by their bytes.
   ///
@@ -13,14 +17,14 @@ extension SyncStore {
     of table: Name, in space: Int64, after record: Name?, limit: Int, characters: Int
   ) async throws(StoreError) -> [ListedRecord] {
     let start = record ?? ""
-    return try await plain(.reading) { connection in
+    return try await store.plain(.reading) { connection in
       let sizes = try connection.rows(
-        RecordInspection.sizes,
+        Self.sizes,
         [.integer(space), .text(table.text), .record(start), .integer(Int64(limit))]
       ) { (try $0.recordName(0).name, try $0.integer(1)) }
       guard let end = sizes.fitting(characters) else { return [] }
       return try connection.rows(
-        RecordInspection.states,
+        Self.states,
         [.integer(space), .text(table.text), .record(start), .record(end)]
       ) { try ListedRecord($0) }
     }
@@ -30,9 +34,9 @@ extension SyncStore {
   package func listedRecord(
     _ key: RecordKey, in space: Int64
   ) async throws(StoreError) -> ListedRecord? {
-    try await plain(.reading) { connection in
+    try await store.plain(.reading) { connection in
       try connection.rows(
-        RecordInspection.one,
+        Self.one,
         [.integer(space), .text(key.table.text), .record(key.record)]
       ) { try ListedRecord($0) }.first
     }
@@ -48,7 +52,7 @@ extension SyncStore {
     of key: RecordKey, in space: Int64, within stretch: ClosedRange<SequenceNumber>, limit: Int,
     characters: Int
   ) async throws(StoreError) -> HistoryPart {
-    try await plain(.reading) { connection in
+    try await store.plain(.reading) { connection in
       let end = min(stretch.upperBound, try connection.head(of: space))
       guard stretch.lowerBound <= end else { return HistoryPart(entries: [], isCut: false) }
       let stretch = stretch.lowerBound...end
@@ -74,7 +78,7 @@ extension SyncStore {
     in space: Int64, before place: ConflictPlace?, limit: Int, characters: Int
   ) async throws(StoreError) -> [ListedConflict] {
     let start = place ?? ConflictPlace(sequence: Limits.sequenceMax, device: .server)
-    return try await plain(.reading) { connection in
+    return try await store.plain(.reading) { connection in
       // A place behind the head has all conflicts at the head before it.
       let end = try connection.head(of: space) + 1
       let values: [PlainValue] = [
@@ -121,20 +125,20 @@ extension Array {
   }
 }
 
-private enum RecordInspection {
-  static let sizes = PlainStatement(
+extension RecordInspection {
+  fileprivate static let sizes = PlainStatement(
     "inspect_record_sizes",
     """
     SELECT record, CAST(length(state) AS bigint) FROM records
     WHERE space = $1 AND tbl = $2 AND record > $3 ORDER BY record LIMIT $4
     """)
-  static let states = PlainStatement(
+  fileprivate static let states = PlainStatement(
     "inspect_records",
     """
     SELECT record, sequence, state FROM records
     WHERE space = $1 AND tbl = $2 AND record > $3 AND record <= $4 ORDER BY record
     """)
-  static let one = PlainStatement(
+  fileprivate static let one = PlainStatement(
     "inspect_record",
     """
     SELECT record, sequence, state FROM records WHERE space = $1 AND tbl = $2 AND record = $3

@@ -1,9 +1,13 @@
 import FerryProtocol
 
-// Spaces, tables and activity for administrators, in both stores (SPEC.md §32). Every answer is
-// bounded, and every list continues after a place. A query walks an index from this place; none
-// reads a table whole.
-extension SyncStore {
+/// The view of spaces, tables and activity for administrators, in both stores (SPEC.md §32). Every
+/// answer is bounded, and every list continues after a place. A query walks an index from this
+/// place; none reads a table whole.
+package struct SpaceInspection: Sendable {
+  private let store: any SyncStore
+
+  package init(_ store: any SyncStore) { self.store = store }
+
   /// Returns spaces by name.
   ///
   /// - Parameters:
@@ -12,10 +16,10 @@ extension SyncStore {
   package func overviews(
     after name: String, limit: Int, now: Int64
   ) async throws(StoreError) -> [SpaceOverview] {
-    try await plain(.reading) { connection in
+    try await store.plain(.reading) { connection in
       try connection.rows(
-        SpaceInspection.list,
-        SpaceInspection.times(now) + [.text(name), .integer(Int64(limit))]
+        Self.list,
+        Self.times(now) + [.text(name), .integer(Int64(limit))]
       ) { try SpaceOverview($0) }.compactMap { $0 }
     }
   }
@@ -24,10 +28,10 @@ extension SyncStore {
   package func overview(
     of name: SpaceName, now: Int64
   ) async throws(StoreError) -> SpaceOverview? {
-    try await plain(.reading) { connection in
+    try await store.plain(.reading) { connection in
       guard let space = try connection.spaceNumber(named: name) else { return nil }
       return try connection.rows(
-        SpaceInspection.find, [.integer(space)] + SpaceInspection.times(now)
+        Self.find, [.integer(space)] + Self.times(now)
       ) { try SpaceOverview($0) }.first ?? nil
     }
   }
@@ -36,9 +40,9 @@ extension SyncStore {
   package func activity(
     in space: Int64, by unit: ActivityUnit, since moment: Int64
   ) async throws(StoreError) -> [ActivityCount] {
-    try await plain(.reading) { connection in
+    try await store.plain(.reading) { connection in
       try connection.rows(
-        SpaceInspection.activity,
+        Self.activity,
         [.integer(space), .integer(unit.milliseconds), .integer(moment)]
       ) { row in
         ActivityCount(
@@ -52,13 +56,13 @@ extension SyncStore {
   package func tableNames(
     in space: Int64, after table: Name?, limit: Int
   ) async throws(StoreError) -> [Name] {
-    try await plain(.reading) { connection in
+    try await store.plain(.reading) { connection in
       var names: [Name] = []
       var last = table ?? ""
       // From table to table, whatever is between them.
       while names.count < limit {
         let next = try connection.rows(
-          SpaceInspection.nextTable, [.integer(space), .text(last.text)]
+          Self.nextTable, [.integer(space), .text(last.text)]
         ) { Name(try $0.text(0)) }.first
         guard let next else { break }
         names.append(next)
@@ -69,7 +73,7 @@ extension SyncStore {
   }
 }
 
-private enum SpaceInspection {
+extension SpaceInspection {
   /// The operations of the last hour are at most 60 rows of a space.
   ///
   /// - Parameters:
@@ -94,24 +98,24 @@ private enum SpaceInspection {
   }
 
   /// The parameters of ``select(space:hour:day:)``: an hour ago, and the number of the day.
-  static func times(_ now: Int64) -> [PlainValue] {
+  fileprivate static func times(_ now: Int64) -> [PlainValue] {
     [.integer(now - ActivityUnit.hour.milliseconds), .integer(now / Usage.dayLength)]
   }
 
-  static let list = PlainStatement(
+  fileprivate static let list = PlainStatement(
     "inspect_spaces",
     select(space: "s.id", hour: "$1", day: "$2") + " WHERE n.name > $3 ORDER BY n.name LIMIT $4")
-  static let find = PlainStatement(
+  fileprivate static let find = PlainStatement(
     "inspect_space", select(space: "$1", hour: "$2", day: "$3") + " WHERE s.id = $1")
 
-  static let activity = PlainStatement(
+  fileprivate static let activity = PlainStatement(
     "inspect_activity",
     """
     SELECT at, operations, conflicts, rejected FROM space_activity
     WHERE space = $1 AND unit = $2 AND at >= $3 ORDER BY at
     """)
 
-  static let nextTable = PlainStatement(
+  fileprivate static let nextTable = PlainStatement(
     "inspect_tables",
     "SELECT tbl FROM records WHERE space = $1 AND tbl > $2 ORDER BY tbl LIMIT 1")
 }

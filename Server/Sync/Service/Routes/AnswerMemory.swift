@@ -1,15 +1,19 @@
 import FerryHTTPServer
+import FerryPlatform
 import FerryProtocol
 
-// The memory of answers while they are built.
-extension SyncService {
+/// The memory of answers while they are built.
+struct AnswerMemory: Sendable {
+  let budget: MemoryBudget
+  let limits: Limits
+
   /// Builds an answer whose store calls take memory of the budget first.
-  func withMemory(
-    _ size: AnswerSize, _ context: RequestContext, _ build: () async throws(Problem) -> HTTPResponse
+  func run(
+    _ size: AnswerSize, _ context: RequestContext,
+    _ build: () async throws(Problem) -> HTTPResponse
   ) async throws(Problem) -> HTTPResponse {
-    guard let bytes = size.bytes(parts.limits) else { return try await build() }
-    let room = PageRoom(
-      parts.memory, bytes: bytes, account: context.principal?.memoryAccount)
+    guard let bytes = size.bytes(limits) else { return try await build() }
+    let room = PageRoom(budget, bytes: bytes, account: context.principal?.memoryAccount)
     let built = await room.run { () async -> Result<HTTPResponse, Problem> in
       do throws(Problem) {
         return .success(try await build())
@@ -23,9 +27,9 @@ extension SyncService {
   }
 
   /// Waits for memory for work on content, a limited time.
-  func memory(_ bytes: Int, _ context: RequestContext) async throws(Problem) -> MemoryGrant {
+  func grant(_ bytes: Int, _ context: RequestContext) async throws(Problem) -> MemoryGrant {
     let account = context.principal?.memoryAccount
-    guard let grant = await parts.memory.grant(bytes, account: account) else {
+    guard let grant = await budget.grant(bytes, account: account) else {
       throw Problem(StoreError.noMemory)
     }
     return grant

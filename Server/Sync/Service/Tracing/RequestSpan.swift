@@ -1,22 +1,6 @@
 import FerryHTTPServer
 import FerryProtocol
 
-extension SyncService {
-  /// Begins the span of a request; `nil` if it is not exported. Probes and scrapes never are.
-  func beginSpan(of context: RequestContext) -> OpenSpan? {
-    guard let tracer = parts.tracer else { return nil }
-    switch context.match.route {
-    case .health, .readiness, .metrics: return nil
-    default: break
-    }
-    let headers = context.request.headers
-    return tracer.begin(
-      TraceContext(
-        traceparents: headers.values(of: "traceparent"),
-        tracestates: headers.values(of: "tracestate")))
-  }
-}
-
 extension OpenSpan {
   /// Characters of a client's text.
   private static let textMax = 256

@@ -1,10 +1,12 @@
 import FerryHTTPServer
 import FerryProtocol
 
-// The names of devices (SPEC.md §30).
-extension SyncService {
+/// Sets and returns the names of devices (SPEC.md §30).
+struct DeviceNameHandler: Sendable {
+  let core: ServiceCore
+
   /// Sets or removes the name of one of the caller's devices.
-  func nameDevice(
+  func setName(
     _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
     guard let text = context.match.itemText, let device = DeviceID(text), device != .server else {
@@ -12,10 +14,10 @@ extension SyncService {
         .malformedMessage, "a device is a UUID of 36 characters, but not the nil UUID")
     }
     context.device = device
-    let wanted = try read(context.request.body, DeviceNameRequest.init(decoding:limits:)).name
-    let space = try await find(name)
-    let (store, principal) = (parts.store, admission.principal)
-    let isOwn = try await ask { () async throws(StoreError) in
+    let wanted = try core.read(context.request.body, DeviceNameRequest.init(decoding:limits:)).name
+    let space = try await core.find(name)
+    let principal = admission.principal
+    let isOwn = try await core.ask { (store) async throws(StoreError) in
       try await store.setDeviceName(wanted, of: device, in: space.id, by: principal)
     }
     // One answer for unknown devices and those of others: nobody learns which exist.
@@ -28,13 +30,12 @@ extension SyncService {
   }
 
   /// Returns the names of the devices listed in the body.
-  func deviceNames(
+  func list(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
-    let wanted = try read(context.request.body, DevicesRequest.init(decoding:limits:))
-    let space = try await find(name)
-    let store = parts.store
-    let found = try await ask { () async throws(StoreError) in
+    let wanted = try core.read(context.request.body, DevicesRequest.init(decoding:limits:))
+    let space = try await core.find(name)
+    let found = try await core.ask { (store) async throws(StoreError) in
       try await store.deviceNames(of: wanted.devices, in: space.id)
     }
     return .json(DevicesAnswer(devices: found).encoded())

@@ -2,23 +2,28 @@ import FerryHTTPServer
 import FerryMissionServer
 import FerryProtocol
 
-// The requests about missions' content.
-extension SyncService {
+/// Answers requests about missions' content.
+struct ContentHandler: Sendable {
+  let core: ServiceCore
+  let access: RequestAccess
+  let missions: MissionCalls
+  let uploads: UploadShares
+  /// The memory of content on the way.
+  let budget: MemoryBudget
+  /// Runs the transfers; `nil` for the shared pool.
+  let executor: (any TaskExecutor)?
+
   /// A year, the longest time used by caches: content never changes under one hash.
   private static let cacheControl = "private, max-age=31536000, immutable"
 
   /// Returns content. Missing content, and content that the token's space may not read, give the
   /// same 404.
-  func blob(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
-    let visitor = Self.visitor(context.request, context.match.route)
-    let gate = parts.gate
-    let identity = try await ask { () async throws(StoreError) in
-      try await gate.identify(visitor)
-    }.get()
+  func download(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
+    let identity = try await access.identify(context.request, context.match.route)
     context.principal = identity.principal
     context.space = identity.grants.onlySpace
-    try count(&context)
-    let desk = try missionService()
+    try access.count(&context)
+    let desk = try missions.service()
     guard let hash = ContentHash(context.match.itemText ?? "") else { throw .unknownContent }
     let blob = try await readableBlob(hash, identity.grants)
     guard let blob else { throw .unknownContent }
@@ -33,7 +38,7 @@ extension SyncService {
       }
       return try await relay(blob, plan, from: desk.blobs, for: context.principal)
     }
-    let opened = try await call { () async throws(MissionFailure) in
+    let opened = try await missions.call { () async throws(MissionFailure) in
       try await desk.content { (blobs) async throws(BlobError) in
         try await blobs.local.run { (_, _) throws(BlobError) in
           Swift.Result { () throws(ReadableFileError) in try ReadableFile(path: path) }
@@ -41,7 +46,7 @@ extension SyncService {
       }
     }
     guard case .success(let file) = opened, Int64(file.size) == blob.size else {
-      parts.log.write(.error, "content is missing or damaged", detail: hash.description)
+      core.log.write(.error, "content is missing or damaged", detail: hash.description)
       throw Problem(.unavailable, "the content is not on this server's disk")
     }
     return HTTPResponse(
@@ -50,12 +55,47 @@ extension SyncService {
       cacheControl: Self.cacheControl)
   }
 
+  /// Answers with content of a store elsewhere. The content on the way takes memory of the budget.
+  private func relay(
+    _ blob: MissionBlob, _ plan: RelayPlan, from blobs: any ContentStore,
+    for principal: Principal?
+  ) async throws(Problem) -> HTTPResponse {
+    let stream = HTTPStream(capacity: ContentRelay.capacity, isEndless: false)
+    let relay = ContentRelay(blobs: blobs, blob: blob, stream: stream)
+    guard !plan.parts.isEmpty else { return plan.response(stream) }
+    let account = principal?.memoryAccount
+    guard let memory = budget.transfer(ContentRelay.memory, account: account) else {
+      throw Problem(
+        .unavailable, "the server's memory is in use; send the request again in a moment")
+    }
+    // A failure of the store is a separate answer as long as nothing was sent.
+    var reader: ContentReader?
+    if case .range(let range)? = plan.parts.first {
+      reader = try await missions.call { () async throws(MissionFailure) in
+        try await blobs.content { (_) async throws(BlobError) in try await relay.open(range) }
+      }
+    }
+    let log = core.log
+    let task = Task(executorPreference: executor) { [reader] in
+      defer { withExtendedLifetime(memory) {} }
+      do throws(BlobError) {
+        try await relay.send(plan.parts, reader)
+      } catch {
+        stream.abort()
+        if error != .cancelled { log.write(MissionFailure.content(error)) }
+      }
+    }
+    stream.onClose { task.cancel() }
+    var response = plan.response(stream)
+    response.share = memory
+    return response
+  }
+
   /// Returns the content, if a space readable by the caller names it.
   private func readableBlob(
     _ hash: ContentHash, _ grants: AccessGrants
   ) async throws(Problem) -> MissionBlob? {
-    let store = parts.store
-    return try await ask { () async throws(StoreError) in
+    try await core.ask { (store) async throws(StoreError) in
       for (pattern, _) in grants.list {
         if let blob = try await store.readableBlob(hash, in: pattern) { return blob }
       }
@@ -66,17 +106,17 @@ extension SyncService {
   // MARK: Uploads
 
   /// Returns how much of an upload is here.
-  func uploadState(
+  func state(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let hash = try Self.contentHash(context)
-    let desk = try missionService()
-    let space = try await find(name)
+    let desk = try missions.service()
+    let space = try await core.find(name)
     if let size = try await uploaded(hash, in: space, desk) {
       return Self.upload(at: size, isComplete: true, status: 204)
     }
     let owner = String(space.id)
-    let offset = try await call { () async throws(MissionFailure) in
+    let offset = try await missions.call { () async throws(MissionFailure) in
       try await desk.content { (blobs) async throws(BlobError) in
         try await blobs.offset(owner: owner, hash)
       }
@@ -85,15 +125,15 @@ extension SyncService {
   }
 
   /// Receives content, or the next part of it.
-  func receiveUpload(
+  func upload(
     _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
     let hash = try Self.contentHash(context)
     let body = context.request.body
     let range = try UploadRange(
       context.request.headers["Content-Range"], bodyCount: body.count)
-    let desk = try missionService()
-    let space = try await find(name)
+    let desk = try missions.service()
+    let space = try await core.find(name)
     // The client repeats a request after a lost answer.
     if let size = try await uploaded(hash, in: space, desk) {
       return Self.upload(at: size, isComplete: true, status: 204)
@@ -108,15 +148,15 @@ extension SyncService {
       if case .wrongOffset(let offset) = error {
         context.uploadOffset = offset
       } else {
-        parts.log.write(MissionFailure.content(error))
+        core.log.write(MissionFailure.content(error))
       }
       throw Problem(error)
     }
     guard end == range.total else {
       return Self.upload(at: end, isComplete: false, status: 204)
     }
-    let (store, now) = (parts.store, parts.clock.wall())
-    try await ask { () async throws(StoreError) in
+    let now = core.clock.wall()
+    try await core.ask { (store) async throws(StoreError) in
       try await store.storeUpload(
         MissionBlob(hash: hash, size: end), in: space.id, now: now)
     }
@@ -126,9 +166,9 @@ extension SyncService {
 
   /// Throws a problem if a space has no room for content beside its unpublished uploads.
   private func checkUnpublished(_ size: Int64, in space: SpaceSummary) async throws(Problem) {
-    let (store, quotas) = (parts.store, parts.quotas)
+    let quotas = core.quotas
     let use = try await uploads.use(in: space.id) { () async throws(Problem) in
-      try await ask { () async throws(StoreError) in
+      try await core.ask { (store) async throws(StoreError) in
         try await store.unpublishedUse(in: space.id)
       }
     }
@@ -151,12 +191,11 @@ extension SyncService {
   private func uploaded(
     _ hash: ContentHash, in space: SpaceSummary, _ desk: MissionService
   ) async throws(Problem) -> Int64? {
-    let store = parts.store
-    let held = try await ask { () async throws(StoreError) in
+    let held = try await core.ask { (store) async throws(StoreError) in
       try await store.heldBlobs(among: [hash], in: space.id)
     }
     guard let blob = held.first else { return nil }
-    let size = try await call { () async throws(MissionFailure) in
+    let size = try await missions.call { () async throws(MissionFailure) in
       try await desk.content { (blobs) async throws(BlobError) in
         try await blobs.size(of: hash)
       }

@@ -1,8 +1,11 @@
 import FerryHTTPServer
 import FerryProtocol
 
-// Observations of the requests of devices, for administrators.
-extension SyncService {
+/// Observes the requests of devices, for administrators.
+struct DeviceObserver: Sendable {
+  let inspection: InspectionKeeper
+  let clock: ServiceClock
+
   /// Stored bytes of a client's name.
   private static let clientBytes = 200
 
@@ -18,7 +21,7 @@ extension SyncService {
     _ answer: PacketAnswer, _ context: RequestContext, _ space: Int64, cursor: Cursor?
   ) {
     guard let sighting = sighting(context, space, reached: nil) else { return }
-    var activity = ActivityCount(at: parts.clock.wall())
+    var activity = ActivityCount(at: clock.wall())
     let applied = ([answer.receipt] + answer.released).filter { $0.status == .applied }
     for receipt in applied {
       activity.operations += Int64(receipt.outcomes.count)
@@ -37,7 +40,7 @@ extension SyncService {
   /// Records a refused packet. Faults of the server are in the log.
   func recordRejection(_ problem: Problem, _ context: RequestContext, _ space: Int64) {
     if [.unavailable, .internalError, .rateLimited].contains(problem.code) { return }
-    let now = parts.clock.wall()
+    let now = clock.wall()
     let principal = context.principal ?? .anonymous
     let rejections = Rejection.list(
       problem, device: context.device, principal: principal, at: now)
@@ -61,7 +64,7 @@ extension SyncService {
       decoding: parts.joined(separator: ", ").utf8.prefix(Self.clientBytes), as: UTF8.self)
     return DeviceSighting(
       space: space, device: device, principal: context.principal ?? .anonymous,
-      at: self.parts.clock.wall(), reached: reached, client: client.isEmpty ? nil : client)
+      at: clock.wall(), reached: reached, client: client.isEmpty ? nil : client)
   }
 }
 

@@ -2,43 +2,29 @@ import FerryHTTPServer
 import FerryMissionServer
 import FerryProtocol
 
-// The requests about a space's missions.
-extension SyncService {
-  func missions(
+/// Answers requests about a space's missions.
+struct MissionHandler: Sendable {
+  let core: ServiceCore
+  let missions: MissionCalls
+  let memory: AnswerMemory
+
+  func list(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
-    let (place, limit) = try Self.missionPlace(context.request.query)
-    let space = try await find(name)
-    let store = parts.store
-    let page = try await ask { () async throws(StoreError) in
-      try await store.missions(in: space.id, after: place, limit: limit)
+    let query = try MissionListQuery(context.request.query)
+    let space = try await core.find(name)
+    let page = try await core.ask { (store) async throws(StoreError) in
+      try await store.missions(in: space.id, after: query.after, limit: query.limit)
     }
     return .json(page.encoded())
   }
 
-  /// Reads the place and the length of a part of a list of missions or bundles.
-  static func missionPlace(
-    _ query: [String: String]
-  ) throws(Problem) -> (after: MissionID?, limit: Int) {
-    let most = MissionPage.countMax
-    let limit =
-      if let text = query["limit"] {
-        Int(clamping: try InspectionQuery.number(text, "limit", in: 1...Int64(most)))
-      } else { most }
-    guard let text = query["after"] else { return (nil, limit) }
-    guard let place = MissionID(text) else {
-      throw Problem(.malformedMessage, "after is a list's next place")
-    }
-    return (place, limit)
-  }
-
-  func mission(
+  func show(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let id = try Self.missionID(context)
-    let space = try await find(name)
-    let store = parts.store
-    let known = try await ask { () async throws(StoreError) in
+    let space = try await core.find(name)
+    let known = try await core.ask { (store) async throws(StoreError) in
       try await store.mission(id, in: space.id)
     }
     guard let record = known?.record else { throw .unknownMission(id, in: name) }
@@ -46,7 +32,7 @@ extension SyncService {
   }
 
   /// Publishes a mission. The document is the body, or content sent before: `?document=SHA256`.
-  func publishMission(
+  func publish(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let id = try Self.missionID(context)
@@ -57,10 +43,10 @@ extension SyncService {
         "the key signs the missions of all spaces: only an admin of all spaces may replace it "
           + "(newKey), or `ferryd mission publish --new-key` on the server")
     }
-    let desk = try missionService()
-    let space = try await find(name)
+    let desk = try missions.service()
+    let space = try await core.find(name)
     let source = try await documentSource(context.request, of: space)
-    let memory = try await memory(Self.memory(of: source.size), context)
+    let memory = try await memory.grant(Self.memory(of: source.size), context)
     defer { withExtendedLifetime(memory) {} }
     let document = try await document(source, context.request, in: name, desk)
     let manifest: MissionManifest
@@ -70,7 +56,7 @@ extension SyncService {
       throw Problem(.malformedMessage, error.description)
     }
     let share = try Self.share(context.request, of: manifest)
-    let record = try await call { () async throws(MissionFailure) in
+    let record = try await missions.call { () async throws(MissionFailure) in
       try await desk.publish(
         manifest, in: space, ownContentOnly: true, isNewKey: isNewKey, share: share,
         by: context.principal ?? .anonymous)
@@ -92,13 +78,13 @@ extension SyncService {
     return share
   }
 
-  func retractMission(
+  func retract(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let id = try Self.missionID(context)
-    let space = try await find(name)
-    let (store, mark) = (parts.store, mark(context.principal ?? .anonymous))
-    let wasThere = try await ask { () async throws(StoreError) in
+    let space = try await core.find(name)
+    let mark = core.mark(context.principal ?? .anonymous)
+    let wasThere = try await core.ask { (store) async throws(StoreError) in
       try await store.retractMission(id, in: space.id, now: mark.at, by: mark)
     }
     guard wasThere else { throw .unknownMission(id, in: name) }
@@ -118,8 +104,7 @@ extension SyncService {
     guard let text = request.query["document"] else { return (Int64(request.body.count), nil) }
     let missing = Problem.missingDocument(text, in: space.name)
     guard let hash = ContentHash(text) else { throw missing }
-    let store = parts.store
-    let held = try await ask { () async throws(StoreError) in
+    let held = try await core.ask { (store) async throws(StoreError) in
       try await store.heldBlobs(among: [hash], in: space.id)
     }
     guard let blob = held.first else { throw missing }
@@ -132,7 +117,7 @@ extension SyncService {
   ) async throws(Problem) -> [UInt8] {
     guard let hash = source.hash else { return request.body }
     let limit = Int(source.size)
-    let bytes = try await call { () async throws(MissionFailure) in
+    let bytes = try await missions.call { () async throws(MissionFailure) in
       try await desk.content { (blobs) async throws(BlobError) in
         try await blobs.content(of: hash, limit: limit)
       }
@@ -150,37 +135,6 @@ extension SyncService {
     }
     return id
   }
-
-  func missionService() throws(Problem) -> MissionService {
-    guard let desk = parts.missions else {
-      throw Problem(
-        .unavailable,
-        "this server has no place for missions' content: start it with --blobs DIR")
-    }
-    return desk
-  }
-
-  /// Calls the publisher. A failure goes to the log, and to the client as a problem.
-  func call<T>(
-    _ body: () async throws(MissionFailure) -> T
-  ) async throws(Problem) -> T {
-    do {
-      return try await body()
-    } catch {
-      parts.log.write(error)
-      switch error {
-      case .refused(let problem): throw problem
-      case .store(let error):
-        parts.metrics.countStoreError()
-        throw Problem(error)
-      case .content(let error): throw Problem(error)
-      // The path is the server's own business.
-      case .key(.missing(_, let signer)), .key(.other(_, let signer)):
-        throw .otherKey(than: signer)
-      case .key: throw Problem(.unavailable, "the server has no key to sign missions with")
-      }
-    }
-  }
 }
 
 extension Problem {
@@ -191,13 +145,5 @@ extension Problem {
   fileprivate static func missingDocument(_ text: String, in space: SpaceName) -> Problem {
     Problem(
       .contentMismatch, "document “\(text.prefix(80))” was not sent to space \(space)")
-  }
-
-  fileprivate static func otherKey(than signer: String) -> Problem {
-    Problem(
-      .missionConflict,
-      "the key \(signer) signed the published missions, but the server does not have it any more, "
-        + "and devices refuse another key. Restore the key's file (--mission-key), or publish with "
-        + "?newKey=true and trust the new key on every device")
   }
 }

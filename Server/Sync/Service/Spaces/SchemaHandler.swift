@@ -1,42 +1,43 @@
 import FerryHTTPServer
 import FerryProtocol
 
-// The requests about a space's schema.
-extension SyncService {
-  func schema(
+/// Answers requests about a space's schema.
+struct SchemaHandler: Sendable {
+  let core: ServiceCore
+
+  func show(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
-    let space = try await find(name)
-    let store = parts.store
-    let schema = try await ask { () async throws(StoreError) in
+    let space = try await core.find(name)
+    let schema = try await core.ask { (store) async throws(StoreError) in
       try await store.schema(of: space.id)
     }
     return .json(schema.encoded())
   }
 
-  func applySchema(
+  func apply(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
-    let document = try schemaDocument(context.request)
+    let document = try document(context.request)
     let consent = try Self.consent(context.request)
-    let space = try await find(name)
-    let (store, mark) = (parts.store, mark(context.principal ?? .anonymous))
-    let schema = try await ask { () async throws(StoreError) in
+    let space = try await core.find(name)
+    let mark = core.mark(context.principal ?? .anonymous)
+    let schema = try await core.ask { (store) async throws(StoreError) in
       try await store.applySchema(
         document, to: space.id, now: mark.at, consent: consent, by: mark)
     }.get()
     return .json(schema.encoded())
   }
 
-  /// Decides about a schema as ``applySchema(_:_:)`` does, and changes nothing.
-  func checkSchema(
+  /// Decides about a schema as ``apply(_:_:)`` does, and changes nothing.
+  func check(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
-    let document = try schemaDocument(context.request)
+    let document = try document(context.request)
     let consent = try Self.consent(context.request)
-    let space = try await find(name)
-    let (store, now) = (parts.store, parts.clock.wall())
-    let answer = try await ask { () async throws(StoreError) in
+    let space = try await core.find(name)
+    let now = core.clock.wall()
+    let answer = try await core.ask { (store) async throws(StoreError) in
       try await store.checkSchema(document, of: space.id, now: now, consent: consent)
     }
     var json = JSONWriter(capacity: 256)
@@ -47,9 +48,9 @@ extension SyncService {
     return .json(json.finish())
   }
 
-  private func schemaDocument(_ request: HTTPRequest) throws(Problem) -> SpaceSchema {
+  private func document(_ request: HTTPRequest) throws(Problem) -> SpaceSchema {
     do {
-      return try SpaceSchema(decoding: request.body, limits: parts.limits)
+      return try SpaceSchema(decoding: request.body, limits: core.limits)
     } catch {
       throw Problem(.malformedMessage, error.description)
     }
@@ -70,16 +71,5 @@ extension SyncService {
     case second: return true
     default: throw Problem(.malformedMessage, "\(name) is \(first) or \(second)")
     }
-  }
-
-  /// Returns the client's protocol version.
-  static func protocolVersion(of request: HTTPRequest) throws(Problem) -> Int {
-    let lines = request.headers.values(of: ProtocolVersion.header)
-    guard let text = lines.first else { return 1 }
-    guard lines.count == 1, let version = Int(text), version >= 1 else {
-      throw Problem(
-        .malformedMessage, "\(ProtocolVersion.header) is one whole number from 1 up")
-    }
-    return version
   }
 }

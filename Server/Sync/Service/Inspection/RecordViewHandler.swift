@@ -1,17 +1,18 @@
 import FerryHTTPServer
 import FerryProtocol
 
-// The views of records, their history and conflicts for administrators (SPEC.md §32).
-extension SyncService {
+/// Shows records, their history and conflicts to administrators (SPEC.md §32).
+struct RecordViewHandler: Sendable {
+  let core: ServiceCore
+
   func tables(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let query = InspectionQuery(values: context.request.query)
     let (limit, after) = (try query.limit(), query.values["after"].map { Name($0) })
-    let space = try await find(name)
-    let store = parts.store
-    let tables = try await ask { () async throws(StoreError) in
-      try await store.tableNames(in: space.id, after: after, limit: limit)
+    let space = try await core.find(name)
+    let tables = try await core.ask { (store) async throws(StoreError) in
+      try await SpaceInspection(store).tableNames(in: space.id, after: after, limit: limit)
     }
     var json = JSONWriter(capacity: 256 + tables.count * 32)
     json.object { json in
@@ -22,16 +23,15 @@ extension SyncService {
     return .json(json.finish())
   }
 
-  func listRecords(
+  func records(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let query = InspectionQuery(values: context.request.query)
     let table = try query.name("table", "the name of a table")
     let (limit, after) = (try query.limit(), query.values["after"].map { Name($0) })
-    let space = try await find(name)
-    let store = parts.store
-    let records = try await ask { () async throws(StoreError) in
-      try await store.listedRecords(
+    let space = try await core.find(name)
+    let records = try await core.ask { (store) async throws(StoreError) in
+      try await RecordInspection(store).listedRecords(
         of: table, in: space.id, after: after, limit: limit,
         characters: InspectionQuery.characters)
     }
@@ -55,24 +55,23 @@ extension SyncService {
       table: try query.name("table", "the name of a table"),
       record: try query.name("record", "the identifier of a record"))
     let (limit, before) = (try query.limit(), try query.place("before"))
-    let space = try await current(name)
-    let store = parts.store
-    let record = try await ask { () async throws(StoreError) in
-      try await store.listedRecord(key, in: space.id)
+    let space = try await core.current(name)
+    let record = try await core.ask { (store) async throws(StoreError) in
+      try await RecordInspection(store).listedRecord(key, in: space.id)
     }
     // The newest operation on a record has the record's place.
     let top = min(before ?? record?.sequence ?? space.head, space.head)
     let stretch = HistoryStretch(top: top, horizon: space.retentionHorizon)
     var part = HistoryPart(entries: [], isCut: false)
     if let places = stretch.places {
-      part = try await ask { () async throws(StoreError) in
-        try await store.history(
+      part = try await core.ask { (store) async throws(StoreError) in
+        try await RecordInspection(store).history(
           of: key, in: space.id, within: places, limit: limit,
           characters: InspectionQuery.characters)
       }
     }
     let devices = part.entries.map(\.device) + (record?.state.devices ?? [])
-    let names = try await names(of: devices, in: space.id)
+    let names = try await core.identities(of: devices, in: space.id)
     var json = JSONWriter(capacity: 4_096)
     json.object { json in
       json.member("table", key.table)
@@ -93,16 +92,15 @@ extension SyncService {
   ) async throws(Problem) -> HTTPResponse {
     let query = InspectionQuery(values: context.request.query)
     let (limit, before) = (try query.limit(), try query.conflictPlace())
-    let space = try await current(name)
-    let store = parts.store
-    let found = try await ask { () async throws(StoreError) in
-      try await store.conflicts(
+    let space = try await core.current(name)
+    let found = try await core.ask { (store) async throws(StoreError) in
+      try await RecordInspection(store).conflicts(
         in: space.id, before: before, limit: limit, characters: InspectionQuery.characters)
     }
     let devices = found.flatMap { entry in
       [entry.device] + entry.notice.conflicts.map(\.winner.device)
     }
-    let names = try await names(of: devices, in: space.id)
+    let names = try await core.identities(of: devices, in: space.id)
     var json = JSONWriter(capacity: 1_024 + found.count * 400)
     json.object { json in
       json.key("conflicts")

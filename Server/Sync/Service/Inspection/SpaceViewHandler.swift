@@ -1,8 +1,11 @@
 import FerryHTTPServer
 import FerryProtocol
 
-// The views of spaces and devices for administrators (SPEC.md §32).
-extension SyncService {
+/// Shows spaces, devices and refusals to administrators (SPEC.md §32).
+struct SpaceViewHandler: Sendable {
+  let core: ServiceCore
+  let inspection: InspectionKeeper
+
   /// Lists the spaces administered by the caller.
   func spaces(
     _ context: RequestContext, _ caller: Identity
@@ -10,15 +13,15 @@ extension SyncService {
     let query = InspectionQuery(values: context.request.query)
     let limit = try query.limit()
     await inspection.save()
-    let now = parts.clock.wall()
-    let store = parts.store
+    let now = core.clock.wall()
     var found: [SpaceOverview] = []
     var last: String? = query.values["after"] ?? ""
     // Spaces of others are skipped. One answer looks at a bounded number of them.
     for _ in 0..<20 {
       guard found.count < limit, let after = last else { break }
-      let page = try await ask { () async throws(StoreError) in
-        try await store.overviews(after: after, limit: InspectionQuery.limitMax, now: now)
+      let page = try await core.ask { (store) async throws(StoreError) in
+        try await SpaceInspection(store).overviews(
+          after: after, limit: InspectionQuery.limitMax, now: now)
       }
       last = page.count < InspectionQuery.limitMax ? nil : page.last?.space.name.value
       for space in page where caller.grants.role(in: space.space.name) == .admin {
@@ -43,27 +46,26 @@ extension SyncService {
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     await inspection.save()
-    _ = try await find(name)
-    let (store, now) = (parts.store, parts.clock.wall())
-    let space = try await ask { () async throws(StoreError) in
-      try await store.overview(of: name, now: now)
+    _ = try await core.find(name)
+    let now = core.clock.wall()
+    let space = try await core.ask { (store) async throws(StoreError) in
+      try await SpaceInspection(store).overview(of: name, now: now)
     }
-    guard let space else { throw Problem(.unknownSpace, "there is no space \(name)") }
+    guard let space else { throw .unknownSpace(name) }
     var json = JSONWriter(capacity: 400)
     space.write(to: &json, now: now)
     return .json(json.finish())
   }
 
-  func listDevices(
+  func devices(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let query = InspectionQuery(values: context.request.query)
     let (limit, after) = (try query.limit(), try query.device("after"))
     await inspection.save()
-    let space = try await current(name)
-    let store = parts.store
-    let devices = try await ask { () async throws(StoreError) in
-      try await store.devices(in: space.id, after: after, limit: limit)
+    let space = try await core.current(name)
+    let devices = try await core.ask { (store) async throws(StoreError) in
+      try await DeviceInspection(store).devices(in: space.id, after: after, limit: limit)
     }
     var json = JSONWriter(capacity: 256 + devices.count * 300)
     json.object { json in
@@ -81,12 +83,11 @@ extension SyncService {
     let query = InspectionQuery(values: context.request.query)
     let (limit, before) = (try query.limit(), try query.rejectionPlace())
     await inspection.save()
-    let space = try await find(name)
-    let store = parts.store
-    let found = try await ask { () async throws(StoreError) in
-      try await store.rejections(in: space.id, before: before, limit: limit)
+    let space = try await core.find(name)
+    let found = try await core.ask { (store) async throws(StoreError) in
+      try await DeviceInspection(store).rejections(in: space.id, before: before, limit: limit)
     }
-    let names = try await names(of: found.compactMap(\.device), in: space.id)
+    let names = try await core.identities(of: found.compactMap(\.device), in: space.id)
     var json = JSONWriter(capacity: 256 + found.count * 400)
     json.object { json in
       json.key("rejections")
@@ -102,14 +103,13 @@ extension SyncService {
   ) async throws(Problem) -> HTTPResponse {
     let query = InspectionQuery(values: context.request.query)
     let unit = try query.unit()
-    let now = parts.clock.wall()
+    let now = core.clock.wall()
     // At most as many intervals as are kept.
     let since = max(try query.moment("since") ?? 0, now - unit.keptMilliseconds)
     await inspection.save()
-    let space = try await find(name)
-    let store = parts.store
-    let counts = try await ask { () async throws(StoreError) in
-      try await store.activity(in: space.id, by: unit, since: since)
+    let space = try await core.find(name)
+    let counts = try await core.ask { (store) async throws(StoreError) in
+      try await SpaceInspection(store).activity(in: space.id, by: unit, since: since)
     }
     var json = JSONWriter(capacity: 256 + counts.count * 80)
     json.object { json in
@@ -119,28 +119,5 @@ extension SyncService {
       json.array(of: counts)
     }
     return .json(json.finish())
-  }
-
-  /// Returns the space with the present head.
-  func current(_ name: SpaceName) async throws(Problem) -> SpaceSummary {
-    let store = parts.store
-    let space = try await ask { () async throws(StoreError) in
-      try await store.space(named: name)
-    }
-    guard let space else { throw Problem(.unknownSpace, "there is no space \(name)") }
-    return space
-  }
-
-  /// Returns the owners and names of devices, each device once.
-  func names(
-    of devices: [DeviceID], in space: Int64
-  ) async throws(Problem) -> [DeviceID: DeviceIdentity] {
-    let wanted = Set(devices).sorted()
-    if wanted.isEmpty { return [:] }
-    let store = parts.store
-    let found = try await ask { () async throws(StoreError) in
-      try await store.identities(of: wanted, in: space)
-    }
-    return Dictionary(found.map { ($0.device, $0) }) { first, _ in first }
   }
 }

@@ -1,10 +1,11 @@
 import FerryHTTPServer
 import FerryProtocol
 
-extension SyncService {
+/// Answers with the files of the console.
+struct ConsoleHandler: Sendable {
   /// Returns a file of the console. It contains no data: the page requests data with the caller's
   /// token.
-  func console(_ context: inout RequestContext) throws(Problem) -> HTTPResponse {
+  func file(_ context: inout RequestContext) throws(Problem) -> HTTPResponse {
     guard let name = context.match.itemText else {
       return HTTPResponse(
         status: 308, headers: ["Location": "/console/", "Cache-Control": "no-cache"])
