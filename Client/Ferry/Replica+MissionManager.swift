@@ -38,9 +38,10 @@ extension Replica {
     let root = try missionRoot()
     let files = try parts.files(in: root, key: key)
     let store = try await parts.store(in: root)
-    let open = requests(over: transport, options)
+    let open = MissionRequests(replica: self, transport: transport, options: options).opening
     let manager = try await MissionManager.open(
-      store: store, files: files, downloader: parts.downloader?(open) ?? Self.downloader(open),
+      store: store, files: files,
+      downloader: parts.downloader?(open) ?? MissionRequests.downloader(open),
       catalogue: parts.catalogue ?? ReplicaCatalogue(replica: self), options: options)
     accompany(with: manager)
     if restores { try await manager.restore() }
@@ -53,8 +54,17 @@ extension Replica {
       throw MissionError(.files, "a temporary folder cannot be created: \(error)")
     }
   }
+}
 
-  private static func downloader(_ open: @escaping DownloadOpening) -> any Downloader {
+extension MissionManager: ReplicaCompanion {}
+
+/// The requests for missions' content to the replica's current server.
+private struct MissionRequests: Sendable {
+  let replica: Replica
+  let transport: any Transport
+  let options: MissionOptions
+
+  static func downloader(_ open: @escaping DownloadOpening) -> any Downloader {
     var settings = DownloadSettings()
     // The manager writes all content to the disk before it reports a mission as complete.
     settings.endsDurable = false
@@ -67,14 +77,12 @@ extension Replica {
   }
 
   /// Returns the function for requests to the replica's current server, with the token.
-  private func requests(
-    over transport: any Transport, _ options: MissionOptions
-  ) -> DownloadOpening {
+  var opening: DownloadOpening {
     { [self] (source, fields) async throws(TransportError) -> TransportStream in
       let server: ServerAccess
       let token: String?
       do {
-        server = try await access()
+        server = try await replica.access()
         token = try await server.token()
       } catch {
         throw TransportError(.other, String(describing: error))
@@ -93,8 +101,6 @@ extension Replica {
     }
   }
 }
-
-extension MissionManager: ReplicaCompanion {}
 
 /// The catalogue of missions in a replica.
 private struct ReplicaCatalogue: MissionCatalogue {

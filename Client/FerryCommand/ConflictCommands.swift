@@ -128,8 +128,8 @@ extension FerryCommand {
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let replica = try await open(arguments)
-    let own = try await replica.ownOperations(limit: count)
-    let short = try await replica.ownOperationIDs()
+    let own = try await replica.operations.recorded(limit: count)
+    let short = try await replica.operations.identifiers()
     try Presentation.print(
       ["operation", "time", "state", "kind", "table", "record", "data", "before"],
       own.map { own in
@@ -164,8 +164,8 @@ extension FerryCommand {
   ) { arguments in
     let replica = try await open(arguments)
     let id = try await OperationArgument.find(try arguments.string("OPERATION"), in: replica)
-    let count = try await replica.undo(id)
-    let isKept = try await replica.hasOperation(id)
+    let count = try await replica.operations.undo(id)
+    let isKept = try await replica.operations.has(id)
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("operation", .string("\(id)")), ("columns", .int(count))]).text

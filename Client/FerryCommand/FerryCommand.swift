@@ -70,7 +70,7 @@ enum FerryCommand {
     let replica = try await Replica.open(
       path, transport: try transport ?? SystemTransport(configuration: network(arguments)))
     guard let space = arguments.stringIfPresent("in") else { return replica }
-    return try await replica.space(space)
+    return try await replica.spaces.replica(of: space)
   }
 
   /// Opens the replica for a command that uses the server, and warns if the server's address

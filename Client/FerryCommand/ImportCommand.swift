@@ -55,7 +55,7 @@ extension FerryCommand {
       key: Name(try arguments.string("id")), generatesKey: arguments.flag("generate-id"))
     let replica = try await open(arguments, creating: true)
     if let space = arguments.stringIfPresent("in"),
-      try await replica.tableNames().contains(job.table),
+      try await SchemaEntry.tables(in: replica).contains(job.table),
       try await !replica.trackedLocals().contains(job.table)
     {
       throw CommandFailure(

@@ -35,8 +35,8 @@ extension FerryCommand {
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let replica = try await open(arguments)
-    let pending = try await replica.pendingOperations(limit: count)
-    let short = try await replica.ownOperationIDs()
+    let pending = try await replica.operations.pending(limit: count)
+    let short = try await replica.operations.identifiers()
     try Presentation.print(
       ["time", "kind", "table", "record", "data", "operation", "dependency", "transaction"],
       pending.map { item in

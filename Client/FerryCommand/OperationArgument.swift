@@ -20,14 +20,14 @@ enum OperationArgument {
           + "characters suffice if they are unique",
         next: "`ferry history` lists the operations")
     }
-    let found = try await replica.ownOperations(
+    let found = try await replica.operations.recorded(
       beginningWith: prefix, limit: candidatesMax + 1)
     let ids = Set(found.map(\.operation.id))
     guard let only = ids.first else {
       throw ReplicaError.notFound(.operation(text))
     }
     guard ids.count == 1 else {
-      throw ambiguity(text, found, short: try await replica.ownOperationIDs())
+      throw ambiguity(text, found, short: try await replica.operations.identifiers())
     }
     return only
   }

@@ -24,7 +24,7 @@ extension FerryCommand {
   private static let quarantineList = CommandSpec(
     "list", summary: "List the entries, oldest first."
   ) { arguments in
-    let entries = try await open(arguments).quarantine()
+    let entries = try await open(arguments).quarantine.entries()
     try Presentation.print(
       ["entry", "code", "table", "record", "holder", "operations", "detail"],
       entries.map { entry in
@@ -46,7 +46,7 @@ extension FerryCommand {
 
   /// Returns lines with the records and reasons of the oldest entries.
   static func quarantineReasons(_ replica: Replica) async throws -> [String] {
-    try await replica.quarantine(limit: reasonsShown).map { entry in
+    try await replica.quarantine.entries(limit: reasonsShown).map { entry in
       let others = entry.operations.count - entry.refused.count
       let along = others > 0 ? "; \(others.counted("more operation")) went along" : ""
       return
@@ -113,7 +113,7 @@ extension FerryCommand {
     "discard", summary: "Remove an entry permanently.", arguments: [entry]
   ) { arguments in
     let number = try number(arguments)
-    try await open(arguments).discardQuarantined(number)
+    try await open(arguments).quarantine.discard(number)
     try report(arguments, number, "discarded")
     return .done
   }
@@ -122,7 +122,7 @@ extension FerryCommand {
     _ arguments: ParsedArguments, _ changes: [Column]
   ) async throws -> ExitStatus {
     let entry = try await find(arguments)
-    try await open(arguments).retryQuarantined(entry.number, changing: changes)
+    try await open(arguments).quarantine.retry(entry.number, changing: changes)
     let others = entry.operations.count - 1
     let along = others > 0 ? " and \(others.counted("more operation"))" : ""
     try report(
@@ -152,7 +152,7 @@ extension FerryCommand {
 
   private static func find(_ arguments: ParsedArguments) async throws -> QuarantineEntry {
     let number = try number(arguments)
-    let entries = try await open(arguments).quarantine(limit: .max)
+    let entries = try await open(arguments).quarantine.entries(limit: .max)
     guard let entry = entries.first(where: { $0.number == number }) else {
       throw ReplicaError.notFound(.quarantineEntry(number))
     }

@@ -28,7 +28,7 @@ extension FerryCommand {
   ) { arguments in
     let replica = try await firstReplica(arguments)
     let space = try arguments.string("SPACE")
-    let joined = try await replica.join(
+    let joined = try await replica.spaces.join(
       space, server: arguments.stringIfPresent("server"),
       token: TokenOptions.token(arguments).map { .fixed($0) },
       certificateAuthorities: authorities(arguments))
@@ -56,7 +56,8 @@ extension FerryCommand {
     arguments: [ArgumentSpec("SPACE", help: "The space.", kind: CompletedNames.spaces.kind)]
   ) { arguments in
     let space = try arguments.string("SPACE")
-    try await firstReplica(arguments).leave(space, discardingChanges: arguments.flag("discard"))
+    try await firstReplica(arguments).spaces.leave(
+      space, discardingChanges: arguments.flag("discard"))
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("left", .string(space))]).text
@@ -70,7 +71,7 @@ extension FerryCommand {
   ) { arguments in
     let replica = try await firstReplica(arguments)
     var rows: [[(String, JSONText)]] = []
-    for space in try await [replica] + replica.joinedReplicas() {
+    for space in try await [replica] + replica.spaces.replicas() {
       let (status, tracked) = (try await space.status(), try await space.trackedLocals())
       let name = status.server?.space.value
       let tables = BoundedList.names(tracked.map(\.text))

@@ -16,7 +16,7 @@ extension FerryCommand {
     try await exchangeSpaces(arguments) {
       try await $0.push(progress: $1)
     } all: {
-      try await $0.pushSpaces(progress: $1)
+      try await $0.spaces.push(progress: $1)
     }
   }
 
@@ -28,7 +28,7 @@ extension FerryCommand {
     try await exchangeSpaces(arguments) {
       try await $0.pull(progress: $1)
     } all: {
-      try await $0.pullSpaces(progress: $1)
+      try await $0.spaces.pull(progress: $1)
     }
   }
 
@@ -51,7 +51,7 @@ extension FerryCommand {
       return try await exchangeSpaces(arguments) {
         try await $0.sync(progress: $1)
       } all: {
-        try await $0.syncSpaces(progress: $1)
+        try await $0.spaces.sync(progress: $1)
       }
     }
     let (replica, watched) = try await openToWatch(arguments)
@@ -60,7 +60,7 @@ extension FerryCommand {
     let asJSON = arguments.flag("json")
     let names = Mutex(watched)
     do {
-      try await replica.watchSpaces { space, event in
+      try await replica.spaces.watch { space, event in
         let isOneOfSeveral = names.withLock { names in
           if let space { names.insert(space) }
           return names.count > 1
@@ -82,7 +82,7 @@ extension FerryCommand {
       do {
         let replica = try await openForServer(arguments)
         var watched = Set<String>()
-        for one in try await [replica] + replica.joinedReplicas() {
+        for one in try await [replica] + replica.spaces.replicas() {
           if let name = try await one.server()?.space.value { watched.insert(name) }
         }
         return (replica, watched)
@@ -104,7 +104,7 @@ extension FerryCommand {
     let replica = try await openForServer(arguments)
     let bundles = try await bundlesInUse(of: replica, arguments)
     defer { withExtendedLifetime(bundles) {} }
-    let joined = try await replica.joinedSpaces()
+    let joined = try await replica.spaces.joined()
     if arguments.stringIfPresent("in") != nil || joined.isEmpty {
       return try await exchange(replica, arguments, one)
     }
@@ -121,10 +121,10 @@ extension FerryCommand {
       case .success(let report):
         try TextOutput.standardOutput.line(
           arguments.flag("json") ? report.json(of: name).text : "\(name): \(report.text)")
-        if report.pulled > 0 { try? await replica.space(name).reportApplied() }
+        if report.pulled > 0 { try? await replica.spaces.replica(of: name).reportApplied() }
         let isJoined = joined.contains(name)
         let verdict = try await verdict(
-          replica.space(name), after: report, in: isJoined ? name : nil)
+          replica.spaces.replica(of: name), after: report, in: isJoined ? name : nil)
         if status == .done { status = verdict }
       case .failure(let error):
         let failure = CommandHint.failure(
@@ -195,7 +195,7 @@ extension FerryCommand {
       clashes = try await replica.nameClashes()
       let waiting = WaitingTables(
         waitedFor: try await replica.tablesWaitedFor(), tracked: status.tables,
-        existing: try await replica.tableNames(), clashes: clashes)
+        existing: try await SchemaEntry.tables(in: replica), clashes: clashes)
       try printHints(waiting.lines(changes: status.toApply - status.deferred))
     }
     if status.quarantined > 0 {

@@ -28,7 +28,7 @@ extension FerryCommand {
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let table = arguments.stringIfPresent("TABLE").map { Name($0) }
-    let uploads = try await open(arguments).uploads(table: table, limit: count)
+    let uploads = try await open(arguments).uploads.states(of: table, limit: count)
     try Presentation.print(
       ["table", "record", "dirty", "deleted", "failed", "detail", "identifier"],
       uploads.map { upload in
@@ -59,7 +59,7 @@ extension FerryCommand {
   ) { arguments in
     let replica = try await open(arguments)
     let table = arguments.stringIfPresent("TABLE")
-    let count = try await replica.retryUploads(
+    let count = try await replica.uploads.retry(
       table: table.map { Name($0) },
       record: arguments.stringIfPresent("ID").map { Name($0) })
     try TextOutput.standardOutput.line(

@@ -43,7 +43,7 @@ final class TaskStore: Sendable {
 
   /// Moves a list to a space that other people join by its name.
   func share(_ list: TaskList, as space: String) async throws {
-    try await replica.join(space)
+    try await replica.spaces.join(space)
     try await replica.write { database in
       let tasks = Todo.all.where(Field("list") == list.id)
       _ = try TaskList.all.where(Field("id") == list.id).update(["space": space], in: database)
@@ -52,11 +52,11 @@ final class TaskStore: Sendable {
   }
 
   /// Takes part in the lists that other people share under a name.
-  func join(_ space: String) async throws { try await replica.join(space) }
+  func join(_ space: String) async throws { try await replica.spaces.join(space) }
 
   /// The replicas of all spaces of the file.
   private var replicas: [Replica] {
-    get async throws { [replica] + (try await replica.joinedReplicas()) }
+    get async throws { [replica] + (try await replica.spaces.replicas()) }
   }
 
   // MARK: Lists and tasks

@@ -53,7 +53,7 @@ struct MirrorOutput: Sendable {
     if refused.rows.count > Self.loggedMax {
       parts.log("unsent", "\((refused.rows.count - Self.loggedMax).grouped) more rows")
     }
-    for entry in refused.entries { try await parts.replica.discardQuarantined(entry) }
+    for entry in refused.entries { try await parts.replica.quarantine.discard(entry) }
     return brought.hasCaptured || !refused.entries.isEmpty ? .needsMore : .brought
   }
 

@@ -52,7 +52,7 @@ struct AnswerTests {
       #expect(try await rows(device, table) == [["x", "typed", "kept", "u"]])
       #expect(try await device.status().questions == 0)
     }
-    let own = try #require(try await two.open().ownOperations(limit: 1).first)
+    let own = try #require(try await two.open().operations.recorded(limit: 1).first)
     try await two.ferry("undo", "\(own.operation.id)")
     for device in [two, one] { try await device.exchange() }
     for device in [one, two] { #expect(try await rows(device, table).isEmpty) }
@@ -150,8 +150,8 @@ struct AnswerTests {
     let question = try #require(try await replica.conflicts(openOnly: true).first)
     try await replica.resolve(question.number, .keepLocal)
     #expect(try await rows(pair.two, "boxes") == [["x", "two", "kept", "u"]])
-    let answer = try #require(try await replica.ownOperations(limit: 1).first)
-    #expect(try await replica.undo(answer.operation.id) == 1)
+    let answer = try #require(try await replica.operations.recorded(limit: 1).first)
+    #expect(try await replica.operations.undo(answer.operation.id) == 1)
     #expect(try await rows(pair.two, "boxes") == [["x", "one", "kept", "u"]])
   }
 }

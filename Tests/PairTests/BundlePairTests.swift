@@ -179,7 +179,7 @@ struct BundlePairTests {
     let replica = try await device.open()
     let bundles = try await replica.bundles()
     #expect(try await bundles.active("board") != nil)
-    _ = try await replica.pullSpaces()
+    _ = try await replica.spaces.pull()
     #expect(try await bundles.active("board") == nil)
     await replica.close()
   }

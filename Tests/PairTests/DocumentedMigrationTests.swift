@@ -23,7 +23,7 @@ struct DocumentedMigrationTests {
     try await documentedMigration(file: device.path)
     try await documentedMigration(file: device.path)
     try await device.write("INSERT INTO notes VALUES ('a', 'one', 1)")
-    let operation = try #require(try await device.open().pendingOperations().first).operation
+    let operation = try #require(try await device.open().operations.pending().first).operation
     #expect(operation.columns.map(\.name).sorted() == ["body", "n"])
   }
 }

@@ -20,7 +20,7 @@ struct DocumentedStoresTests {
     let path = directory.file("notes.db").path
     let replica = try await Replica.open(path)
     try await settings(replica)
-    #expect(try await replica.pendingOperations().isEmpty)
+    #expect(try await replica.operations.pending().isEmpty)
     #expect(try await SettingsStore(replica).value("theme") == "dark")
     // Only by name: plain SQL reads the table, and changes it no more than Ferry's others.
     let count = try await replica.read { try $0.query("SELECT count(*) FROM ferry_settings").count }

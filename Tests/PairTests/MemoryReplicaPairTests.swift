@@ -40,7 +40,7 @@ struct MemoryReplicaPairTests {
   func watch() async throws {
     let server = try await Server.start()
     let (one, two) = (try await open(server, "ada"), try await open(server, "ada"))
-    let family = try await one.join("family")
+    let family = try await one.spaces.join("family")
     try await one.write { try $0.execute("CREATE TABLE shopping(id TEXT PRIMARY KEY)") }
     try await family.track("shopping")
     let watch = Task { try await one.watch() }

@@ -24,10 +24,10 @@ struct OverruledTests {
       try await pair.one.ferry("quarantine", "list", "--json").output)
     #expect(listed.map { $0.text("code") } == ["overruled"])
     #expect(listed.map { $0.text("detail") } == [reason])
-    let entry = try #require(try await pair.one.open().quarantine().first)
+    let entry = try #require(try await pair.one.open().quarantine.entries().first)
     #expect(entry.operations.map(\.columns) == [[Column("n", 1)]])
     #expect(try await pair.one.open().conflicts().isEmpty)
-    #expect(try await pair.two.open().quarantine().isEmpty)
+    #expect(try await pair.two.open().quarantine.entries().isEmpty)
     #expect(try await pair.one.rows() == [["a", "mine", 5]])
     try await pair.one.ferry("quarantine", "edit", "1", "--set", "n=7")
     for device in [pair.one, pair.two] { try await device.exchange() }
@@ -48,7 +48,7 @@ struct OverruledTests {
     }
     try await pair.two.exchange()
     try await pair.one.exchange(exits: 4)
-    let entries = try await pair.one.open().quarantine()
+    let entries = try await pair.one.open().quarantine.entries()
     #expect(entries.flatMap(\.operations).map(\.kind) == [.insert, .delete])
     #expect(entries.flatMap(\.operations).map(\.key.record) == ["a", "b"])
     #expect(try await pair.one.rows() == [["b", "theirs", 2]])

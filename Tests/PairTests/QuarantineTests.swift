@@ -20,7 +20,7 @@ struct QuarantineTests {
   }
 
   private func entries(_ device: Device) async throws -> [QuarantineEntry] {
-    try await device.open().quarantine()
+    try await device.open().quarantine.entries()
   }
 
   @Test(
@@ -224,7 +224,7 @@ struct QuarantineTests {
     let report = try await replica.sync()
     #expect(report.pushed == 19)
     #expect(report.quarantined == 1)
-    let entry = try #require(try await replica.quarantine().first)
+    let entry = try #require(try await replica.quarantine.entries().first)
     #expect(entry.operations.map(\.key.record) == ["note-13"])
     #expect(entry.detail.contains("bytes"))
     #expect(try await replica.status().pending == 0)

@@ -17,7 +17,7 @@ struct SpaceTests {
   ) async throws -> Device {
     let device = try await Device.joined(server.url, space: space, token: token)
     try await device.write(Self.shopping)
-    let family = try await device.open().join("family", server: server.url)
+    let family = try await device.open().spaces.join("family", server: server.url)
     try await family.track("shopping", "shops")
     return device
   }
@@ -44,7 +44,7 @@ struct SpaceTests {
       #expect(try await device.rows(bought) == [["milk", "corner"], ["tea", "market"]])
       #expect(
         try await device.ferry("verify", "--in", "family").output.contains("4 rows of 2 tables"))
-      #expect(try await device.open().space("family").verify().isEqual)
+      #expect(try await device.open().spaces.replica(of: "family").verify().isEqual)
     }
     #expect(try await ada.count() == 1)
     #expect(try await bob.count() == 0)
@@ -65,19 +65,19 @@ struct SpaceTests {
     #expect(finished.output == "ada: 1 pushed\n")
     #expect(finished.error.contains("ferry: space family: "))
     #expect(finished.error.contains("the token is not for space family"))
-    #expect(try await device.open().space("family").status().pending == 1)
+    #expect(try await device.open().spaces.replica(of: "family").status().pending == 1)
     // The library names the failure as well, when all spaces have ended.
     try await device.write("INSERT INTO notes VALUES ('m', 'kept', 2)")
     let replica = try await device.open()
     await #expect(throws: ReplicaError.self) { try await replica.sync() }
     #expect(try await replica.status().pending == 0)
-    let results = try await replica.syncSpaces()
+    let results = try await replica.spaces.sync()
     #expect(results.map(\.space) == ["ada", "family"])
     #expect(try results[0].result.get().pushed == 0)
     // With a separate token, the space syncs.
     try await device.ferry("join", "family", "--token", server.token("admin", space: "family"))
     try await device.ferry("sync")
-    #expect(try await device.open().space("family").status().pending == 0)
+    #expect(try await device.open().spaces.replica(of: "family").status().pending == 0)
   }
 
   @Test("a watch follows a space that another process joins, and goes on when one space is refused")
@@ -118,8 +118,8 @@ struct SpaceTests {
       ], on: device.path)
     #expect(finished.status == .exited(0), "\(finished.error)")
     let replica = try await device.open()
-    #expect(try await replica.pendingOperations().count == 1)
-    #expect(try await replica.space("family").pendingOperations().count == 1)
+    #expect(try await replica.operations.pending().count == 1)
+    #expect(try await replica.spaces.replica(of: "family").operations.pending().count == 1)
     #expect(try await device.ferry("sync").output == "ada: 1 pushed\nfamily: 1 pushed\n")
   }
 
@@ -166,12 +166,12 @@ struct SpaceTests {
     let watch = try device.start("sync", "--watch")
     _ = try await watch.line { $0.hasSuffix("connected") }
     let replica = try await device.open()
-    let family = try await replica.space("family")
+    let family = try await replica.spaces.replica(of: "family")
     try await device.ferry("leave", "family")
     await #expect(throws: ReplicaError.self) { try await family.status() }
     try await device.write("INSERT INTO notes VALUES ('a', 'x', 1)")
     try await eventually("the watch to send", from: watch) { try await server.head(of: "ada") == 1 }
-    #expect(try await replica.syncSpaces().map(\.space) == ["ada"])
+    #expect(try await replica.spaces.sync().map(\.space) == ["ada"])
     watch.send(SIGINT)
     _ = try await watch.exitStatus()
   }
@@ -189,7 +189,7 @@ struct SpaceTests {
     let watch = try device.start("sync", "--watch")
     _ = try await watch.line { $0.contains("space club has stopped") }
     try await device.ferry("join", "club", "--token", token)
-    #expect(try await device.open().space("club").status().server?.url == other.url)
+    #expect(try await device.open().spaces.replica(of: "club").status().server?.url == other.url)
     try await eventually("the watch to send", from: watch) {
       try await other.head(of: "club", token: token) == 1
     }
@@ -247,7 +247,7 @@ struct SpaceTests {
     #expect(try await bob.rows(tasks) == [["1"], ["2"], ["4"], ["5"]])
     for device in [ada, bob] {
       let replica = try await device.open()
-      let family = try await replica.space("family")
+      let family = try await replica.spaces.replica(of: "family")
       #expect(try await replica.verify().isEqual)
       #expect(try await family.verify().isEqual)
     }
@@ -289,7 +289,7 @@ struct SpaceTests {
     #expect(try await bob.rows("SELECT id, text FROM memos ORDER BY id") == expected)
     #expect(try await ada.count("readings") == 0)
     for device in devices {
-      let home = try await device.open().space("home")
+      let home = try await device.open().spaces.replica(of: "home")
       #expect(try await home.verify().isEqual)
       #expect(try await home.waitingChanges(limit: 9).isEmpty)
     }
@@ -307,7 +307,10 @@ struct SpaceTests {
     for device in [ada, bob, ada] { try await device.ferry("sync") }
     #expect(try await ada.rows("SELECT name FROM shops") == bob.rows("SELECT name FROM shops"))
     #expect(try await ada.open().conflicts(limit: 9).isEmpty)
-    let both = [try await ada.open().space("family"), try await bob.open().space("family")]
+    let both = [
+      try await ada.open().spaces.replica(of: "family"),
+      try await bob.open().spaces.replica(of: "family"),
+    ]
     #expect(try await both[0].conflicts(limit: 9).count + both[1].conflicts(limit: 9).count > 0)
   }
 }

@@ -169,7 +169,7 @@ struct DataServiceTests {
     ]
     #expect(await stage.code(stage.services.write, failing) == "constraint")
     #expect(try await stage.titles(["order": ["title"]]) == ["bread", "milk"])
-    let pending = try await stage.replica.pendingOperations().map { $0.operation.key.record }
+    let pending = try await stage.replica.operations.pending().map { $0.operation.key.record }
     #expect(Set(pending) == ["t1", "t2"])
   }
 

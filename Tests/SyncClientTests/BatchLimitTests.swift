@@ -101,7 +101,7 @@ struct BatchLimitTests {
     #expect(report.quarantined == 1)
     let sent = server.operations.filter { $0.kind == .batch }
     #expect(Set(sent.flatMap(\.columns).map(\.value)) == ["x", "y", "z"])
-    let entries = try await replica.quarantine()
+    let entries = try await replica.quarantine.entries()
     #expect(entries.flatMap(\.operations).flatMap(\.columns).map(\.value) == ["all"])
     #expect(try await replica.status().pending == 0)
   }

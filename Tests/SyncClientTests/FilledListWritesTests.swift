@@ -81,7 +81,7 @@ struct FilledListWritesTests {
     #expect(report.pulled == 8)
     #expect(events.all == ["slice 2", "write", "read", "slice 4", "slice 6", "slice 8"])
     #expect(try await replica.read(Self.count) == 9)
-    #expect(try await replica.pendingOperations().map(\.operation.key.record) == ["own"])
+    #expect(try await replica.operations.pending().map(\.operation.key.record) == ["own"])
   }
 
   @Test("a live query sees the list whole, after the exchange")

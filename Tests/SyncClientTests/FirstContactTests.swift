@@ -240,9 +240,9 @@ struct FirstContactTests {
     }
     let directory = try TemporaryDirectory()
     let replica = try await open(directory, server, source)
-    for space in ["family", "club"] { try await replica.join(space) }
+    for space in ["family", "club"] { try await replica.spaces.join(space) }
     // The same value given again is the same source.
-    try await replica.join("school", token: source)
+    try await replica.spaces.join("school", token: source)
     try await replica.sync()
     #expect(rejected.withLock { $0 } == [nil])
     valid.withLock { $0 = "two" }

@@ -77,7 +77,7 @@ struct LogFeedTests {
   func rolledBack() async throws {
     let replica = try await open(ScriptedServer()) { [entry] in entry.yield($0) }
     await #expect(throws: ReplicaError.cancelled) {
-      try await replica.typed {
+      try await ReplicaError.converting {
         try await replica.thread.run { file in
           try file.connection.transaction {
             try file.log("lost", "with its transaction")

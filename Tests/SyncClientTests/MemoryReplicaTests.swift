@@ -30,14 +30,14 @@ struct MemoryReplicaTests {
     #expect(try await rows.next()?.isEmpty == true)
     try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', 'milk')") }
     #expect(try await rows.next()?.map { $0["body"] } == ["milk"])
-    #expect(try await replica.pendingOperations().count == 1)
-    #expect(try await other.pendingOperations().isEmpty)
+    #expect(try await replica.operations.pending().count == 1)
+    #expect(try await other.operations.pending().isEmpty)
     // Two syncs wait for each other, as those of two processes do.
     async let one = replica.sync()
     async let two = replica.sync()
     #expect(try await one.pushed + two.pushed == 1)
     #expect(server.operations.count == 1)
-    #expect(try await replica.pendingOperations().isEmpty)
+    #expect(try await replica.operations.pending().isEmpty)
     await replica.close()
     await #expect(throws: ReplicaError.closed) { try await replica.read { _ in } }
     #expect(try await other.read { try $0.query("SELECT * FROM notes") }.isEmpty)
@@ -65,17 +65,17 @@ struct MemoryReplicaTests {
   @Test("a joined space has a ledger of its own, and a sync may run while the file is read")
   func joined() async throws {
     let replica = try await open(ScriptedServer())
-    let family = try await replica.join("family")
+    let family = try await replica.spaces.join("family")
     try await replica.write { try $0.execute("CREATE TABLE shopping(id TEXT PRIMARY KEY)") }
     try await family.track("shopping")
     try await replica.write { database in
       try database.execute("INSERT INTO notes VALUES ('a', 'x')")
       try database.execute("INSERT INTO shopping VALUES ('milk')")
     }
-    #expect(try await replica.pendingOperations().map(\.operation.key.table) == ["notes"])
-    #expect(try await family.pendingOperations().map(\.operation.key.table) == ["shopping"])
+    #expect(try await replica.operations.pending().map(\.operation.key.table) == ["notes"])
+    #expect(try await family.operations.pending().map(\.operation.key.table) == ["shopping"])
     #expect(try await family.read { try $0.query("SELECT * FROM notes") }.count == 1)
-    try await replica.leave("family", discardingChanges: true)
+    try await replica.spaces.leave("family", discardingChanges: true)
     #expect(try await replica.read { try $0.query("SELECT * FROM shopping") }.isEmpty)
     await replica.close()
   }

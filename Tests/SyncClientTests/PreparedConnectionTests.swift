@@ -28,7 +28,7 @@ struct PreparedConnectionTests {
     #expect(try await counts.next() == 1)
     #expect(try await replica.status().pending == 1)
     try await replica.write { _ = try $0.execute("INSERT INTO tasks VALUES ('b')") }
-    let pending = try await replica.pendingOperations(limit: 10)
+    let pending = try await replica.operations.pending(limit: 10)
     #expect(pending.map(\.operation.key.record) == ["a", "b"])
   }
 

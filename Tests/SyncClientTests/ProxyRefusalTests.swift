@@ -52,7 +52,7 @@ struct ProxyRefusalTests {
     let report = try await replica.sync()
     #expect(report.quarantined == 1)
     #expect(Set(server.operations.map(\.key.record)) == ["small", "other"])
-    let entry = try #require(try await replica.quarantine(limit: 10).first)
+    let entry = try #require(try await replica.quarantine.entries(limit: 10).first)
     #expect(entry.operations.map(\.key.record) == ["large"])
     #expect(entry.code.rawValue == "too_large_for_proxy")
     #expect(entry.detail.contains("413 Request Entity Too Large"))

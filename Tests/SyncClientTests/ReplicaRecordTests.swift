@@ -32,7 +32,7 @@ struct ReplicaRecordTests {
       try Job(id: "b", title: "two").insert(in: database)
       try Job.all.where(Field("id") == "a").update(["done": true], in: database)
     }
-    let pending = try await replica.pendingOperations()
+    let pending = try await replica.operations.pending()
     #expect(pending.map(\.operation.key.record) == ["a", "b", "a"])
   }
 
@@ -59,6 +59,6 @@ struct ReplicaRecordTests {
     let own = Table<RecordColumns>("own", [.text("x")])
     try await local.write { try own.insert(["x": "free"], in: $0) }
     #expect(try await local.read { try Job.all.fetch($0) } == [Job(id: "a", title: "one")])
-    #expect(try await replica.pendingOperations().count == 1)
+    #expect(try await replica.operations.pending().count == 1)
   }
 }

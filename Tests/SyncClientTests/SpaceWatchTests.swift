@@ -28,14 +28,14 @@ struct SpaceWatchTests {
       directory.file("replica.db").path,
       server: ServerAddress(url: "http://127.0.0.1:1", space: space), transport: server,
       in: surroundings)
-    let club = try await replica.join("club")
+    let club = try await replica.spaces.join("club")
     try await replica.write { try $0.execute("CREATE TABLE notes(id TEXT PRIMARY KEY)") }
     try await club.track("notes")
     try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a')") }
     let stops = Atomic<Int>(0)
     let (sent, note) = AsyncStream<Void>.makeStream()
     let watch = Task {
-      try await replica.watchSpaces { space, event in
+      try await replica.spaces.watch { space, event in
         guard space == "club" else { return }
         if case .stopped = event { stops.add(1, ordering: .relaxed) }
         if case .synced(let report) = event, report.pushed > 0 { note.yield() }

@@ -71,7 +71,7 @@ struct SuspensionTests {
     replica.resume()
     try await replica.write(Self.add("c"))
     #expect(try await replica.read(Self.ids) == ["a", "c"])
-    #expect(try await replica.pendingOperations().map(\.operation.key.record) == ["a", "c"])
+    #expect(try await replica.operations.pending().map(\.operation.key.record) == ["a", "c"])
     #expect(try await replica.sync().pushed == 2)
   }
 

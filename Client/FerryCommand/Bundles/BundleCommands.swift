@@ -187,8 +187,8 @@ extension FerryCommand {
     let key = try MissionKeyFile.key(arguments)
     var found: [Bundles] = []
     var replicas = [replica]
-    for name in (try? await replica.joinedSpaces()) ?? [] {
-      if let joined = try? await replica.space(name), joined.place != replica.place {
+    for name in (try? await replica.spaces.joined()) ?? [] {
+      if let joined = try? await replica.spaces.replica(of: name), joined.place != replica.place {
         replicas.append(joined)
       }
     }

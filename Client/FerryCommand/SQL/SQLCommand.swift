@@ -40,23 +40,24 @@ extension FerryCommand {
     var sql = given ?? "-"
     if sql == "-" { sql = try FileAccess.standardInputText() }
     let replica = try await open(arguments, creating: true)
-    try SQLPresentation.print(try await replica.results(of: sql), asJSON: asJSON)
+    try SQLPresentation.print(
+      try await SQLPresentation.results(of: sql, in: replica), asJSON: asJSON)
     return .done
   }
 }
 
-extension Replica {
+extension SQLPresentation {
   /// Runs the statements in one transaction, without the writers' lock if they only read.
-  func results(of sql: String) async throws -> [StatementResult] {
+  static func results(of sql: String, in replica: Replica) async throws -> [StatementResult] {
     let first = Substring(sql.trimmedASCII.utf8.prefix { (0x61...0x7A).contains($0 | 0x20) })
       .uppercasedASCII
     if ["SELECT", "VALUES", "EXPLAIN"].contains(first) {
       do {
-        return try await read { try $0.results(sql) }
+        return try await replica.read { try $0.results(sql) }
       } catch ReplicaError.database(_, let code) where [8, 1].contains(code & 0xFF) {
         // It does write, or needs Ferry's functions; errors appear again below.
       }
     }
-    return try await write { try $0.results(sql) }
+    return try await replica.write { try $0.results(sql) }
   }
 }

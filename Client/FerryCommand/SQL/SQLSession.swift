@@ -50,7 +50,7 @@ struct SQLSession {
       switch step {
       case .read: break
       case .run(let sql):
-        let results = try await replica.results(of: sql)
+        let results = try await SQLPresentation.results(of: sql, in: replica)
         if !results.isEmpty { try SQLPresentation.print(results, asJSON: asJSON) }
       case .perform(.help): try TextOutput.standardOutput.line(Self.help)
       case .perform(.leave): return false
@@ -70,7 +70,7 @@ struct SQLSession {
 
   private func printTables() async throws {
     let tracked = Set(try await replica.trackedLocals().map(\.folded))
-    let rows = try await replica.schemaEntries()
+    let rows = try await SchemaEntry.all(in: replica)
       .filter { $0.kind == "table" || $0.kind == "view" }
       .map { entry in
         let isTracked = tracked.contains(Name(entry.name).folded)
@@ -84,7 +84,7 @@ struct SQLSession {
 
   private func printSchema(of table: String?) async throws {
     let wanted = table.map { Name($0).folded }
-    let entries = try await replica.schemaEntries()
+    let entries = try await SchemaEntry.all(in: replica)
       .filter { wanted == nil || Name($0.table).folded == wanted }
     if let table, entries.isEmpty {
       throw ReplicaError.notFound(.table(table))
@@ -110,11 +110,11 @@ struct SchemaEntry: Sendable {
   let sql: String?
 }
 
-extension Replica {
+extension SchemaEntry {
   /// Returns the user's tables, views, indexes and triggers in the order of their creation, without
   /// those of Ferry and of SQLite.
-  func schemaEntries() async throws -> [SchemaEntry] {
-    try await read { database in
+  static func all(in replica: Replica) async throws -> [SchemaEntry] {
+    try await replica.read { database in
       try database.query(
         """
         SELECT type, name, tbl_name, sql FROM sqlite_schema
@@ -133,7 +133,7 @@ extension Replica {
   }
 
   /// Returns the names of the user's existing tables in the file, tracked or not.
-  func tableNames() async throws -> [Name] {
-    try await schemaEntries().filter { $0.kind == "table" }.map { Name($0.name) }
+  static func tables(in replica: Replica) async throws -> [Name] {
+    try await all(in: replica).filter { $0.kind == "table" }.map { Name($0.name) }
   }
 }

@@ -26,11 +26,11 @@ public struct SyncActivity: Sendable, Equatable {
   public enum Need: String, Sendable, CaseIterable {
     /// Conflicts wait for a decision; see ``Replica/conflicts(limit:openOnly:)``.
     case conflicts
-    /// The server rejected operations; see ``Replica/quarantine(limit:)``.
+    /// The server rejected operations; see ``Quarantine/entries(limit:)``.
     case quarantine
     /// The tables here reject pulled changes; see ``Replica/waitingChanges(limit:)``.
     case deferredChanges
-    /// Operations of upload-only tables failed; see ``Replica/uploads(table:limit:)``.
+    /// Operations of upload-only tables failed; see ``Uploads/states(of:limit:)``.
     case failedUploads
     /// The server no longer serves this version of the program.
     case upgrade

@@ -115,6 +115,17 @@ package struct SyncEngine: Sendable {
     }
   }
 
+  /// Asks a server for the space, and creates the space if the token permits it.
+  func find(_ server: ServerAccess) async throws -> SpaceInfo {
+    let api = api(of: server)
+    do {
+      return try await retrying { try await api.space(create: true) }
+    } catch ReplicaError.refused(let problem) where problem.code == .forbidden {
+      // Only an admin's token may make spaces; any token may look.
+      return try await retrying { try await api.space(create: false) }
+    }
+  }
+
   func api() async throws -> SyncAPI {
     api(of: try await thread.run { try access($0) })
   }

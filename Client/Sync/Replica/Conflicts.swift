@@ -60,7 +60,7 @@ extension Replica {
   /// let present = try await replica.presentSides(of: kept)
   /// ```
   public func presentSides(of conflicts: [KeptConflict]) async throws -> [PresentSide] {
-    try await typed { try await thread.run { try $0.conflictAnswers.presentSides(of: conflicts) } }
+    try await thread.call { try $0.conflictAnswers.presentSides(of: conflicts) }
   }
 
   /// Returns lost values, newest first.
@@ -76,20 +76,16 @@ extension Replica {
   package func conflicts(
     limit: Int, openOnly: Bool, in isIncluded: @escaping @Sendable (Name) -> Bool
   ) async throws -> [KeptConflict] {
-    try await typed {
-      try await thread.run {
-        try $0.conflictLog.resolveQuestionsByOwnWrites()
-        return try $0.conflicts.newest(
-          limit, openOnly: openOnly, own: $0.ownNames(), in: isIncluded)
-      }
+    try await thread.call {
+      try $0.conflictLog.resolveQuestionsByOwnWrites()
+      return try $0.conflicts.newest(
+        limit, openOnly: openOnly, own: $0.ownNames(), in: isIncluded)
     }
   }
 
   /// Returns the conflict with this number; `nil` if there is none.
   package func conflict(_ number: Int64) async throws -> KeptConflict? {
-    try await typed {
-      try await thread.run { try $0.conflicts.conflict(number, own: $0.ownNames()) }
-    }
+    try await thread.call { try $0.conflicts.conflict(number, own: $0.ownNames()) }
   }
 
   /// Answers a conflict with an ordinary operation. The next sync sends it, and it closes the
@@ -107,9 +103,7 @@ extension Replica {
   /// Answers a conflict. Returns true if there is an operation to send: a record that stays deleted
   /// needs none.
   package func decide(_ number: Int64, _ answer: ConflictAnswer) async throws -> Bool {
-    let isRecorded = try await typed {
-      try await thread.run { try $0.conflictAnswers.resolve(number, answer) }
-    }
+    let isRecorded = try await thread.call { try $0.conflictAnswers.resolve(number, answer) }
     wakeWatchers()
     return isRecorded
   }

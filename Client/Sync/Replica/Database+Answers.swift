@@ -26,7 +26,7 @@ extension Database {
     try ledger(number).queue.newestOwn(limit)
   }
 
-  /// Undoes an operation as ``Replica/undo(_:)`` does.
+  /// Undoes an operation as ``Operations/undo(_:)`` does.
   package func undo(_ operation: OperationID, ofLedger number: Int) throws -> Int {
     try mapped { try ledger(number).undoSteps.revert(operation) }
   }

@@ -74,21 +74,19 @@ extension Replica {
   /// - Throws: ``ReplicaError/invalidName(_:)``.
   public func setDeviceName(_ name: String?) async throws {
     let checked = try name.map { (text) throws(ReplicaError) in try Self.deviceName(text) }
-    try await typed { try await thread.run { try $0.nameSteps.set(checked) } }
+    try await thread.call { try $0.nameSteps.set(checked) }
     wakeWatchers()
   }
 
   /// Returns this device's name; `nil` if it has none.
   public func deviceName() async throws -> String? {
-    try await typed { try await thread.run { try $0.deviceNames.own().name?.text } }
+    try await thread.call { try $0.deviceNames.own().name?.text }
   }
 
   /// Returns the names of this device and of the devices in conflicts. A sync receives new and
   /// changed names.
   public func deviceNames() async throws -> DeviceNames {
-    try await typed {
-      try await thread.run { try $0.deviceNames.all(as: $0.identity().device) }
-    }
+    try await thread.call { try $0.deviceNames.all(as: $0.identity().device) }
   }
 
   /// Checks a name before any work.

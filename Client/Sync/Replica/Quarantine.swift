@@ -23,10 +23,21 @@ public struct QuarantineEntry: Sendable, Equatable {
   init(number: Int64) { self.number = number }
 }
 
-extension Replica {
-  /// Returns the quarantined operations, oldest first.
-  public func quarantine(limit: Int = 1_000) async throws -> [QuarantineEntry] {
-    try await typed { try await thread.run { try $0.quarantine.oldest(limit) } }
+/// The quarantine of a replica: operations rejected by the server. Get it with ``Replica/quarantine``.
+///
+/// ```swift
+/// for entry in try await replica.quarantine.entries() {
+///   print(entry.detail)
+///   try await replica.quarantine.retry(entry.number)
+/// }
+/// ```
+public struct Quarantine: Sendable {
+  let thread: ReplicaThread
+  let watches: WatchList
+
+  /// Returns the entries, oldest first.
+  public func entries(limit: Int = 1_000) async throws -> [QuarantineEntry] {
+    try await thread.call { try $0.quarantine.oldest(limit) }
   }
 
   /// Writes an entry's operations to the tables again, as new operations, in one transaction. Call
@@ -38,18 +49,16 @@ extension Replica {
   ///   entry has no values;
   ///   ``ReplicaError/database(_:code:)`` if the tables reject the operations. The entry stays
   ///   then.
-  public func retryQuarantined(_ number: Int64, changing changes: [Column] = []) async throws {
-    try await typed {
-      try await thread.run { try $0.quarantineAnswers.retry(number, changing: changes) }
-    }
-    wakeWatchers()
+  public func retry(_ number: Int64, changing changes: [Column] = []) async throws {
+    try await thread.call { try $0.quarantineAnswers.retry(number, changing: changes) }
+    watches.wake()
   }
 
   /// Deletes an entry and all operations in it; they cannot be restored.
   ///
   /// - Throws: ``ReplicaError/notFound(_:)``.
-  public func discardQuarantined(_ number: Int64) async throws {
-    try await typed {
+  public func discard(_ number: Int64) async throws {
+    try await ReplicaError.converting {
       guard try await thread.run({ try $0.quarantineAnswers.discard(number) }) else {
         throw ReplicaError.notFound(.quarantineEntry(number))
       }

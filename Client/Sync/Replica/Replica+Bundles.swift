@@ -4,12 +4,12 @@ import FerryProtocol
 extension Replica {
   /// Returns the device's present identifier in the space.
   package func deviceID() async throws -> DeviceID {
-    try await typed { try await thread.run { try $0.identity().device } }
+    try await thread.call { try $0.identity().device }
   }
 
   /// Sends outcomes of bundles to the server, as this device.
   package func report(_ reports: [BundleReport]) async throws {
-    try await exchange { [self] in
+    try await thread.exchange { [self] in
       let device = try await thread.run { try $0.identity().device }
       let api = try await engine.api()
       let request = BundleReportsRequest(device: device, reports: reports)

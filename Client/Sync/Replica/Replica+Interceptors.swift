@@ -20,6 +20,6 @@ extension Replica {
   ///
   /// - Parameter interceptors: those of the former call end.
   public func interceptPulledChanges(with interceptors: [Interceptor]) async throws {
-    try await typed { try await thread.run { $0.spaces.pullInterceptors = interceptors } }
+    try await thread.call { $0.spaces.pullInterceptors = interceptors }
   }
 }

@@ -11,7 +11,7 @@ extension Replica {
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table cannot be tracked.
   public func keyProposal(for table: Name) async throws -> KeyProposal {
-    try await typed { try await thread.run { try $0.tracking.proposal(for: table) } }
+    try await thread.call { try $0.tracking.proposal(for: table) }
   }
 
   /// Returns the identifier of the record with a key of this file; `nil` if no row has the key.
@@ -24,7 +24,7 @@ extension Replica {
   /// - Parameter key: the values of the key's columns, in the key's order.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table cannot be tracked.
   public func record(of table: Name, key: Value...) async throws -> Name? {
-    try await typed { try await thread.run { try $0.rows.record(of: table, key: key) } }
+    try await thread.call { try $0.rows.record(of: table, key: key) }
   }
 
   /// Returns the key of a record in this file, in the order of the key's columns; `nil` if it has no row.
@@ -35,6 +35,6 @@ extension Replica {
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the table cannot be tracked.
   public func key(of record: Name, in table: Name) async throws -> [Value]? {
-    try await typed { try await thread.run { try $0.rows.key(of: record, in: table) } }
+    try await thread.call { try $0.rows.key(of: record, in: table) }
   }
 }

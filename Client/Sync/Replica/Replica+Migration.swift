@@ -20,11 +20,9 @@ extension Replica {
     fallback: (@Sendable (MigrationFailure) async throws -> MigrationFallback)? = nil
   ) async throws -> MigrationReport {
     let report = try await MigrationDriver(migrator, fallback).drive {
-      try await typed { try await thread.run { try MigrationSteps(file: $0).done() } }
+      try await thread.call { try MigrationSteps(file: $0).done() }
     } run: { step, earlier in
-      try await typed {
-        try await thread.run { try MigrationSteps(file: $0).run(step, after: earlier) }
-      }
+      try await thread.call { try MigrationSteps(file: $0).run(step, after: earlier) }
     }
     wakeWatchers()
     return report

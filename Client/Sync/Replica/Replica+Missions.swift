@@ -30,13 +30,13 @@ extension Replica {
 
   /// Returns the replica's server; `nil` before it was connected.
   package func server() async throws -> ServerAddress? {
-    try await typed { try await thread.run { try $0.identity().server } }
+    try await thread.call { try $0.identity().server }
   }
 
   /// Returns the replica's server with the token.
   ///
   /// - Throws: ``ReplicaError/notConfigured``, ``ReplicaError/tokenMissing(_:)``.
   package func access() async throws -> ServerAccess {
-    try await typed { try await thread.run { [engine] in try engine.access($0) } }
+    try await thread.call { [engine] in try engine.access($0) }
   }
 }

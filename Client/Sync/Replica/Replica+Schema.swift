@@ -25,9 +25,7 @@ extension Replica {
   ///   ``applySchema(_:keepsRecords:dropsRules:)``.
   @discardableResult
   public func publishTables(_ tables: [Name]? = nil) async throws -> PublishReport {
-    let declared = try await typed {
-      try await thread.run { try DeclaredTableReader.read(tables, of: $0.tables) }
-    }
+    let declared = try await thread.call { try DeclaredTableReader.read(tables, of: $0.tables) }
     var schema = try await schema()
     for (name, table) in declared { schema.tables[name, default: .standard].definition = table.0 }
     // Two concurrent calls do not undo each other's definitions: one is refused.
@@ -40,7 +38,7 @@ extension Replica {
 
   /// Returns the tracked tables by their names in this file.
   package func trackedLocals() async throws -> [Name] {
-    try await typed { try await thread.run { try $0.tables.tracked.locals() } }
+    try await thread.call { try $0.tables.tracked.locals() }
   }
 
   /// Creates and tracks all pulled tables of the space that do not exist here, from their published
@@ -61,7 +59,7 @@ extension Replica {
   public func trackAll(
     creatingKey key: Name = "id", progress: (@Sendable (SyncProgress) -> Void)? = nil
   ) async throws -> TrackReport {
-    try await typed {
+    try await ReplicaError.converting {
       try await thread.runUntilCancelled { file in
         try file.keptRetry.reporting(progress) {
           try BulkTracking(file: file).trackSpace(creatingKey: key)
@@ -78,7 +76,7 @@ extension Replica {
   /// ```
   @discardableResult
   public func trackAllHere() async throws -> TrackReport {
-    try await typed {
+    try await ReplicaError.converting {
       try await thread.runUntilCancelled { try BulkTracking(file: $0).trackFile() }
     }
   }
@@ -89,7 +87,7 @@ extension Replica {
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,
   ///   ``ReplicaError/notConfigured``.
   public func schema() async throws -> SpaceSchema {
-    try await exchange { [self] in
+    try await thread.exchange { [self] in
       let api = try await engine.api()
       return try await engine.retrying { try await api.schema() }
     }
@@ -114,7 +112,7 @@ extension Replica {
   public func applySchema(
     _ document: SpaceSchema, keepsRecords: Bool = false, dropsRules: Bool = false
   ) async throws -> SpaceSchema {
-    try await exchange { [self] in
+    try await thread.exchange { [self] in
       let api = try await engine.api()
       return try await engine.retrying {
         try await api.applySchema(document, keepsRecords: keepsRecords, dropsRules: dropsRules)
@@ -126,6 +124,6 @@ extension Replica {
 extension Replica {
   /// Returns the schema of the space as of the last pull; ``SpaceSchema/empty`` before the first.
   package func pulledSchema() async throws -> SpaceSchema {
-    try await typed { try await thread.run { try $0.tables.schemas.current() } }
+    try await thread.call { try $0.tables.schemas.current() }
   }
 }

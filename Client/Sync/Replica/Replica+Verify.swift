@@ -15,7 +15,7 @@ extension Replica {
     repair: Bool = false,
     progress: @escaping @Sendable (VerifyProgress) -> Void = { _ in }
   ) async throws -> VerifyReport {
-    try await exchange { [self] in
+    try await thread.exchange { [self] in
       try await engine.verify(readers: readers, repairing: repair, progress: progress)
     }
   }

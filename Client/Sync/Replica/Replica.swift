@@ -137,16 +137,7 @@ public final class Replica: DatabaseAccess {
     number = 1
     (watches, companions) = (WatchList(), ReplicaCompanions(memory: memory))
     readers =
-      memory != nil
-      ? thread.sharedReaders()
-      : ReaderPool(
-        path: path, gate: thread.gate, fileSystem: surroundings.fileSystem,
-        busyTimeout: surroundings.busyTimeout,
-        prepare: {
-          try KeyFunctions.install(on: $0)
-          try StagedChanges.install(on: $0)
-        },
-        makeExecutor: surroundings.makeExecutor)
+      memory != nil ? thread.sharedReaders() : thread.readers(of: path, in: surroundings)
     engine = SyncEngine(
       thread: thread, path: memory?.base ?? path, transport: transport,
       surroundings: surroundings, shared: SyncAPI.Shared(), tokens: tokens)
@@ -170,6 +161,20 @@ public final class Replica: DatabaseAccess {
       surroundings: first.engine.surroundings, shared: SyncAPI.Shared(), tokens: tokens)
   }
 
+  // MARK: Topics
+
+  /// Operations recorded here, and undoing them.
+  public var operations: Operations { Operations(thread: thread, watches: watches) }
+
+  /// Operations rejected by the server, and the answers to them.
+  public var quarantine: Quarantine { Quarantine(thread: thread, watches: watches) }
+
+  /// Unconfirmed changes of upload-only tables.
+  public var uploads: Uploads { Uploads(thread: thread, watches: watches) }
+
+  /// The spaces of the file.
+  public var spaces: Spaces { Spaces(replica: self) }
+
   // MARK: Data
 
   /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
@@ -179,43 +184,7 @@ public final class Replica: DatabaseAccess {
   public func write<T: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
-    let result = try await typed { try await thread.run { try $0.write(body) } }
-    wakeWatchers()
-    return result
-  }
-
-  /// Runs `body` in one transaction as ``write(_:)`` does, and gives its operations a reason.
-  ///
-  /// The other devices whose values they replace or remove find these values in their quarantine, with
-  /// the reason, once both sides have synced. Their users may edit them and send them again.
-  ///
-  /// ```swift
-  /// try await replica.write(overruling: "the budget is closed") { database in
-  ///   try database.execute("UPDATE budgets SET amount = 0 WHERE id = 'b1'")
-  /// }
-  /// ```
-  ///
-  /// - Parameter reason: Words for those users, cut at ``Limits/reasonBytes``. An empty text is none.
-  /// - Throws: the error of `body`; ``ReplicaError/database(_:code:)``.
-  @discardableResult
-  public func write<T: Sendable>(
-    overruling reason: String, _ body: @escaping @Sendable (Database) throws -> T
-  ) async throws -> T {
-    try await writeMarked { database, marks in
-      marks.reason = reason
-      return try body(database)
-    }
-  }
-
-  /// Runs one transaction of a program's writes, with marks of the operations: the times of writes
-  /// made elsewhere before, and reasons of writes that overrule other devices' values.
-  ///
-  /// - Parameter body: sets the marks of the next writes.
-  @discardableResult
-  package func writeMarked<T: Sendable>(
-    _ body: @escaping @Sendable (Database, WriteMarks) throws -> T
-  ) async throws -> T {
-    let result = try await typed { try await thread.run { try $0.writeMarked(body) } }
+    let result = try await thread.call { try $0.write(body) }
     wakeWatchers()
     return result
   }
@@ -228,7 +197,7 @@ public final class Replica: DatabaseAccess {
   ) async throws -> T {
     // Earlier transactions stay if a later one fails.
     defer { wakeWatchers() }
-    return try await typed {
+    return try await ReplicaError.converting {
       try await CancellationFlag.whileRunning { cancelled in
         try await thread.run {
           try body(BulkWriter(file: $0, cancelled: cancelled))
@@ -243,7 +212,7 @@ public final class Replica: DatabaseAccess {
   public func read<T: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
-    try await typed { try await readers.read(body) }
+    try await ReplicaError.converting { try await readers.read(body) }
   }
 
   // MARK: Setting up
@@ -276,7 +245,7 @@ public final class Replica: DatabaseAccess {
     _ tables: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay,
     identity: KeyIdentity? = nil, progress: (@Sendable (SyncProgress) -> Void)? = nil
   ) async throws {
-    try await typed {
+    try await ReplicaError.converting {
       try await thread.runUntilCancelled { file in
         try file.keptRetry.reporting(progress) {
           try file.track(tables, creatingKey: key, direction: direction, identity: identity)
@@ -287,7 +256,7 @@ public final class Replica: DatabaseAccess {
 
   /// Stops recording a table. Rows and pending operations stay.
   public func untrack(_ table: Name) async throws {
-    try await typed { try await thread.run { try $0.tracking.untrack(table) } }
+    try await thread.call { try $0.tracking.untrack(table) }
   }
 
   /// Sets the server and throws if it does not know the space. Creates the space if the token
@@ -306,8 +275,8 @@ public final class Replica: DatabaseAccess {
   ) async throws -> SpaceInfo {
     let address = try ServerAddress(
       checking: url, space: space, certificateAuthorities: certificateAuthorities)
-    return try await exchange { [self] in
-      let info = try await find(ServerAccess(address: address, token: token))
+    return try await thread.exchange { [self] in
+      let info = try await engine.find(ServerAccess(address: address, token: token))
       let offset = engine.shared.clockOffset
       try await thread.run { file in
         try file.settings.configure(address, token: token)
@@ -317,22 +286,12 @@ public final class Replica: DatabaseAccess {
     }
   }
 
-  private func find(_ server: ServerAccess) async throws -> SpaceInfo {
-    let api = engine.api(of: server)
-    do {
-      return try await engine.retrying { try await api.space(create: true) }
-    } catch ReplicaError.refused(let problem) where problem.code == .forbidden {
-      // Only an admin's token may make spaces; any token may look.
-      return try await engine.retrying { try await api.space(create: false) }
-    }
-  }
-
   // MARK: Syncing
 
   /// Pulls, pushes, and pulls again the others' changes since. Cancelling the task stops at the
   /// next step; nothing is lost, and the next sync continues from there.
   ///
-  /// All spaces of the file sync side by side; see ``syncSpaces(progress:)``. If some of them fail, the
+  /// All spaces of the file sync side by side; see ``Spaces/sync(progress:)``. If some of them fail, the
   /// others are complete when this throws.
   @discardableResult
   public func sync(
@@ -381,32 +340,34 @@ public final class Replica: DatabaseAccess {
 
   /// Returns the replica's status.
   public func status() async throws -> ReplicaStatus {
-    try await typed { try await thread.run { try $0.reports.status() } }
+    try await thread.call { try $0.reports.status() }
   }
 
   /// Returns warnings about security; see ``ReplicaStatus/warnings``.
   public func warnings() async throws -> [String] {
-    try await typed { try await thread.run { try $0.settings.warnings() } }
-  }
-
-  /// Returns the operations not confirmed by the server, oldest first.
-  public func pendingOperations(limit: Int = 1_000) async throws -> [PendingOperation] {
-    try await typed { try await thread.run { try $0.queue.oldest(limit) } }
+    try await thread.call { try $0.settings.warnings() }
   }
 
   /// Returns waiting pulled changes, with the reason.
   public func waitingChanges(limit: Int = 1_000) async throws -> [WaitingChange] {
-    try await typed { try await thread.run { try $0.waiting.oldest(limit) } }
+    try await thread.call { try $0.waiting.oldest(limit) }
   }
 
   /// Returns the tables that changes wait for: absent ones, and those with absent columns.
   public func tablesWaitedFor() async throws -> [Name] {
-    try await typed { try await thread.run { try $0.kept.tables(refused: false) } }
+    try await thread.call { try $0.kept.tables(refused: false) }
   }
 
   /// Returns the log of this replica, newest first; it keeps the last 1,000 entries.
   public func log(limit: Int = 1_000) async throws -> [LogEntry] {
-    try await typed { try await thread.run { try $0.log.newest(limit) } }
+    try await thread.call { try $0.log.newest(limit) }
+  }
+
+  /// Exchanges all spaces. Throws the first failure when all have ended.
+  private func exchangeAll(
+    _ body: @escaping @Sendable (Replica) async throws -> SyncReport
+  ) async throws -> SyncReport {
+    try await thread.exchange { [self] in try await SpaceExchange(replica: self).all(body) }
   }
 
   /// Notifies watchers of operations to send.

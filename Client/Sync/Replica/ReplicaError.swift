@@ -145,4 +145,27 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable {
     default: self = .database(String(describing: error), code: 1)
     }
   }
+
+  /// Runs `body`; turns errors into ``ReplicaError``, except errors thrown by the caller's closure.
+  static func converting<T: Sendable>(_ body: () async throws -> T) async throws -> T {
+    do {
+      return try await body()
+    } catch let error as SQLiteError {
+      throw ReplicaError(error)
+    } catch let error as DatabaseError {
+      throw ReplicaError(error)
+    } catch let error as MalformedMessage {
+      throw ReplicaError(error)
+    } catch let error as ForeignAnswer {
+      throw ReplicaError(error)
+    } catch let error as TransportError {
+      throw ReplicaError(error)
+    } catch let error as NetworkError {
+      throw ReplicaError(error)
+    } catch let error as StoppedWork {
+      throw ReplicaError(error)
+    } catch is CancellationError {
+      throw ReplicaError.cancelled
+    }
+  }
 }

@@ -146,12 +146,45 @@ package final class ReplicaThread: Sendable {
     }
   }
 
+  /// Runs `body` as ``run(_:)`` does, for a call of an app: errors become ``ReplicaError``.
+  func call<T: Sendable>(
+    _ body: @escaping @Sendable (ReplicaFile) throws -> T
+  ) async throws -> T {
+    try await ReplicaError.converting { try await run(body) }
+  }
+
+  /// Runs requests. They end as cancelled when the replica is suspended or closed.
+  func exchange<T: Sendable>(
+    _ body: @escaping @Sendable () async throws -> T
+  ) async throws -> T {
+    try await ReplicaError.converting {
+      try gate.check()
+      do {
+        return try await gate.whileOpen(body)
+      } catch is StoppedWork {
+        throw ReplicaError.cancelled
+      }
+    }
+  }
+
   /// Returns a pool for reads through the file's own connection, for a database in memory.
   func sharedReaders() -> ReaderPool {
     ReaderPool(sharing: executor, gate: gate) { [file] in
       guard let file = file.value else { throw StoppedWork.closed }
       return file.connection
     }
+  }
+
+  /// Returns a pool for reads through connections of their own.
+  func readers(of path: String, in surroundings: ReplicaSurroundings) -> ReaderPool {
+    ReaderPool(
+      path: path, gate: gate, fileSystem: surroundings.fileSystem,
+      busyTimeout: surroundings.busyTimeout,
+      prepare: {
+        try KeyFunctions.install(on: $0)
+        try StagedChanges.install(on: $0)
+      },
+      makeExecutor: surroundings.makeExecutor)
   }
 
   /// The numbers of the joined spaces, as of the last visit: each visit for a sync or a write notices

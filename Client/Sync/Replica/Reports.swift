@@ -102,9 +102,9 @@ public struct ReplicaStatus: Sendable, Equatable {
   /// ``ConflictAnswer/keepLocal``.
   public var keptLocal = 0
   /// Operations rejected by the server, with all dependent ones; see
-  /// ``Replica/quarantine(limit:)``.
+  /// ``Quarantine/entries(limit:)``.
   public var quarantined: Int
-  /// Records of upload-only tables with a failed operation; see ``Replica/uploads(table:limit:)``.
+  /// Records of upload-only tables with a failed operation; see ``Uploads/states(of:limit:)``.
   public var unsent: Int
   /// Operations buffered by the server until an earlier packet arrives.
   public var buffered: Int

@@ -13,21 +13,29 @@ public struct UploadState: Sendable, Equatable {
   public var isDirty: Bool
   /// True if the record is deleted here and the deletion is unconfirmed.
   public var isDeleted: Bool
-  /// True if sending failed. The record waits for ``Replica/retryUploads(table:record:)``, or, in
+  /// True if sending failed. The record waits for ``Uploads/retry(table:record:)``, or, in
   /// an automatic table, for the next sync.
   public var isFailed: Bool
   /// The reason of the failure, for the user.
   public var detail: String?
 }
 
-extension Replica {
+/// The unconfirmed changes of a replica's upload-only tables. Get them with ``Replica/uploads``.
+///
+/// ```swift
+/// if try await replica.uploads.states().contains(where: \.isFailed) {
+///   try await replica.uploads.retry()
+/// }
+/// ```
+public struct Uploads: Sendable {
+  let thread: ReplicaThread
+  let watches: WatchList
+
   /// Returns the unconfirmed state of upload-only tables, by table and record.
   ///
   /// - Parameter table: an upload-only table, named as in the space; `nil` for all.
-  public func uploads(table: Name? = nil, limit: Int = 1_000) async throws -> [UploadState] {
-    try await typed {
-      try await thread.run { try $0.uploads.states(of: table, limit: limit) }
-    }
+  public func states(of table: Name? = nil, limit: Int = 1_000) async throws -> [UploadState] {
+    try await thread.call { try $0.uploads.states(of: table, limit: limit) }
   }
 
   /// Makes the next sync send failed operations again, under the same identifiers. So an operation
@@ -42,11 +50,9 @@ extension Replica {
   ///   ``ReplicaError/database(_:code:)`` if a rejected transaction also wrote to two-way tables,
   ///   and these reject it now. The transaction stays rejected then.
   @discardableResult
-  public func retryUploads(table: Name? = nil, record: Name? = nil) async throws -> Int {
-    let count = try await typed {
-      try await thread.run { try $0.uploads.retry(table: table, record: record) }
-    }
-    wakeWatchers()
+  public func retry(table: Name? = nil, record: Name? = nil) async throws -> Int {
+    let count = try await thread.call { try $0.uploads.retry(table: table, record: record) }
+    watches.wake()
     return count
   }
 }

@@ -146,6 +146,6 @@ extension Replica {
   /// Returns the names of the space with waiting values, because SQLite treats them as other names
   /// here.
   package func nameClashes() async throws -> [NameClash] {
-    try await typed { try await thread.run { try SpellingAdoption(file: $0).clashes() } }
+    try await thread.call { try SpellingAdoption(file: $0).clashes() }
   }
 }

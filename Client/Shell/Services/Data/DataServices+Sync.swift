@@ -12,7 +12,7 @@ extension DataServices {
       "data.conflicts", permission: "reads conflicts", argument: schema,
       result: .list(of: .map(of: .any, max: 32), max: 1_000)
     ) { call in
-      let changes = replica.changes(ofOwn: "conflicts", "device_names")
+      let changes = Self.changes(of: replica, "conflicts", "device_names")
       return Feeds.reread(on: changes) { try await conflictList(call) }
     } handler: { call in
       try await conflictList(call)
@@ -98,7 +98,7 @@ extension DataServices {
     ) { _ in
       let latest = LatestActivity()
       let activity = Feeds.signals(replica.activity()) { latest.set($0) }
-      let changes = replica.changes(ofOwn: "operations")
+      let changes = Self.changes(of: replica, "operations")
       return Feeds.reread(on: Feeds.merged([activity, changes])) {
         try await statusValue(latest.activity)
       }
@@ -150,12 +150,14 @@ extension DataServices {
   }
 }
 
-extension Replica {
+extension DataServices {
   /// Returns a stream with an element now, and after each change of some of Ferry's tables, such as
   /// `conflicts`, in any space of the file.
-  fileprivate func changes(ofOwn names: String...) -> AsyncThrowingStream<Void, any Error> {
+  fileprivate static func changes(
+    of replica: Replica, _ names: String...
+  ) -> AsyncThrowingStream<Void, any Error> {
     // No equal results are left out: an answer to a conflict changes no count.
-    let states = observe { database -> Signal in
+    let states = replica.observe { database -> Signal in
       for name in names {
         let tables = try database.query(
           "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ?",

@@ -1,5 +1,13 @@
 import FerryProtocol
 
+/// The result of one space's sync.
+public struct SpaceSync: Sendable {
+  /// The space; `nil` for a replica without a server.
+  public let space: String?
+  /// The report, or the reason why the sync failed.
+  public let result: Result<SyncReport, ReplicaError>
+}
+
 /// Exchanges all spaces of a file side by side. A failed space does not stop the others.
 struct SpaceExchange: Sendable {
   /// The replica of the file's first space, or the one of a joined space alone.
@@ -29,11 +37,16 @@ struct SpaceExchange: Sendable {
     return report
   }
 
+  /// Returns the name of a replica's space; `nil` if there is none, or if the file has left it.
+  static func name(of replica: Replica) async -> String? {
+    try? await replica.server()?.space.value
+  }
+
   /// Exchanges the spaces side by side, and returns the result of each.
   func each(
     _ body: @escaping @Sendable (Replica) async throws -> SyncReport
   ) async throws -> [SpaceSync] {
-    let replicas = [replica] + (try await replica.joinedReplicas())
+    let replicas = [replica] + (try await replica.spaces.replicas())
     return try await withThrowingTaskGroup(of: (Int, SpaceSync).self) { group in
       for (index, replica) in replicas.enumerated() {
         group.addTask {
@@ -44,7 +57,7 @@ struct SpaceExchange: Sendable {
             result = .failure(ReplicaError(error))
           }
           if case .failure(let error) = result, error.isStop { throw error }
-          return (index, SpaceSync(space: await replica.spaceName(), result: result))
+          return (index, SpaceSync(space: await Self.name(of: replica), result: result))
         }
       }
       var results: [(Int, SpaceSync)] = []

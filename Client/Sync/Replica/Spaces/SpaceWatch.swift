@@ -51,7 +51,7 @@ struct SpaceWatch: Sendable {
   private func perform(_ step: Step, _ run: Run, _ group: inout Steps) async throws {
     switch step {
     case .spacesMayHaveChanged:
-      for replica in try await whileBusy({ try await first.joinedReplicas() }) {
+      for replica in try await whileBusy({ try await first.spaces.replicas() }) {
         let isResting = run.spaces.update { $0.isResting(replica.number) }
         let access = isResting ? try? await replica.access() : nil
         if run.spaces.update({ $0.admit(replica.number, access) }) { begin(replica, run, &group) }
@@ -67,7 +67,7 @@ struct SpaceWatch: Sendable {
       try Task.checkCancellation()
       if let reason = run.spaces.update({ $0.end(error) }) { throw reason }
       // The file may have left it.
-      guard let (space, access) = try await whileBusy({ try await replica.namedAccess() })
+      guard let (space, access) = try await whileBusy({ try await namedAccess(replica) })
       else { return }
       let (failures, isNews) = run.spaces.update { $0.rest(replica.number, access, error) }
       if isNews { run.onEvent(space, .stopped(space: space, error)) }
@@ -77,7 +77,7 @@ struct SpaceWatch: Sendable {
 
   private func begin(_ replica: Replica, _ run: Run, _ group: inout Steps) {
     group.addTask { [self] in
-      let space = await replica.spaceName()
+      let space = await SpaceExchange.name(of: replica)
       do {
         try await watch(replica, progress: run.progress) { event in
           if case .synced = event { run.spaces.update { $0.succeed(replica.number) } }
@@ -107,6 +107,17 @@ struct SpaceWatch: Sendable {
     group.addTask {
       try await surroundings.sleep(pause)
       return .rested(number)
+    }
+  }
+
+  /// Returns the space's name with the server and the token; `nil` if there is none, or if the file
+  /// has left it.
+  private func namedAccess(_ replica: Replica) async throws -> (String, ServerAccess)? {
+    do {
+      guard let space = try await replica.server()?.space.value else { return nil }
+      return (space, try await replica.access())
+    } catch let error where !ReplicaError(error).isBusy {
+      return nil
     }
   }
 
@@ -170,20 +181,4 @@ private final class SharedSpaces: Sendable {
   func update<T: Sendable>(_ change: (inout WatchedSpaces) -> T) -> T {
     state.withLock { change(&$0) }
   }
-}
-
-extension Replica {
-  /// Returns the space's name with the server and the token; `nil` if there is none, or if the file
-  /// has left it.
-  fileprivate func namedAccess() async throws -> (String, ServerAccess)? {
-    do {
-      guard let space = try await server()?.space.value else { return nil }
-      return (space, try await access())
-    } catch let error where !ReplicaError(error).isBusy {
-      return nil
-    }
-  }
-
-  /// Returns the space's name; `nil` if there is none, or if the file has left it.
-  func spaceName() async -> String? { try? await server()?.space.value }
 }

@@ -123,7 +123,7 @@ final class DeviceProcess: @unchecked Sendable {
     }
     var own = first
     for ledger in ledgers where ledger.number > 1 {
-      let joined = try await first.join(ledger.space.value, server: Self.server)
+      let joined = try await first.spaces.join(ledger.space.value, server: Self.server)
       if ledger.space == device.space { own = joined }
     }
     return own
@@ -204,10 +204,10 @@ final class DeviceProcess: @unchecked Sendable {
   /// Syncs all spaces of the file, or now and then the joined one alone.
   private func syncSpaces(_ first: Replica) async throws {
     let before = device.ledgers.map { device.unconfirmedOperations(of: $0) }
-    if random.chance(1, in: 3), let joined = try await first.joinedReplicas().first {
+    if random.chance(1, in: 3), let joined = try await first.spaces.replicas().first {
       return synced(try await joined.sync())
     }
-    let results = try await first.syncSpaces()
+    let results = try await first.spaces.sync()
     for (ledger, before) in zip(device.ledgers, before) {
       guard let space = results.first(where: { $0.space == ledger.space.value }) else { continue }
       switch space.result {

@@ -10,30 +10,43 @@ public struct OwnOperation: Sendable, Equatable {
   public var isConfirmed: Bool
 }
 
-extension Replica {
+/// The operations of a replica. Get them with ``Replica/operations``.
+///
+/// ```swift
+/// if let newest = try await replica.operations.recorded(limit: 1).first {
+///   try await replica.operations.undo(newest.operation.id)
+/// }
+/// ```
+public struct Operations: Sendable {
+  let thread: ReplicaThread
+  let watches: WatchList
+
+  /// Returns the operations not confirmed by the server, oldest first.
+  public func pending(limit: Int = 1_000) async throws -> [PendingOperation] {
+    try await thread.call { try $0.queue.oldest(limit) }
+  }
+
   /// Returns the operations recorded on this replica, newest first. Confirmed operations are kept
   /// for 14 days, at most 100,000 of them.
-  public func ownOperations(limit: Int = 1_000) async throws -> [OwnOperation] {
-    try await typed { try await thread.run { try $0.queue.newestOwn(limit) } }
+  public func recorded(limit: Int = 1_000) async throws -> [OwnOperation] {
+    try await thread.call { try $0.queue.newestOwn(limit) }
   }
 
   /// Returns the operations with this beginning of the identifier, newest first.
-  package func ownOperations(
+  package func recorded(
     beginningWith prefix: UniqueIDPrefix, limit: Int
   ) async throws -> [OwnOperation] {
-    try await typed {
-      try await thread.run { try $0.queue.newestOwn(limit, beginningWith: prefix) }
-    }
+    try await thread.call { try $0.queue.newestOwn(limit, beginningWith: prefix) }
   }
 
   /// Returns whether an operation is pending, or confirmed and still kept here.
-  package func hasOperation(_ operation: OperationID) async throws -> Bool {
-    try await typed { try await thread.run { try $0.queue.hasOwn(operation) } }
+  package func has(_ operation: OperationID) async throws -> Bool {
+    try await thread.call { try $0.queue.hasOwn(operation) }
   }
 
   /// Returns the identifiers of all operations this replica can undo, for their short forms.
-  package func ownOperationIDs() async throws -> UniqueIDAbbreviations {
-    try await typed { try await thread.run { try $0.queue.ownIDs() } }
+  package func identifiers() async throws -> UniqueIDAbbreviations {
+    try await thread.call { try $0.queue.ownIDs() }
   }
 
   /// Undoes an operation of this replica with an ordinary operation. Values unchanged since become
@@ -48,8 +61,8 @@ extension Replica {
   ///   left to undo.
   @discardableResult
   public func undo(_ operation: OperationID) async throws -> Int {
-    let count = try await typed { try await thread.run { try $0.undoSteps.undo(operation) } }
-    wakeWatchers()
+    let count = try await thread.call { try $0.undoSteps.undo(operation) }
+    watches.wake()
     return count
   }
 }

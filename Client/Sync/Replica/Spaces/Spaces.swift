@@ -1,18 +1,27 @@
+import FerryPersistence
 import FerryProtocol
 import Foundation
 
-/// Several spaces in one file.
-extension Replica {
+/// The spaces of a replica's file. Get them with ``Replica/spaces``.
+///
+/// The file's first space is that of the opened replica. The others are joined: each has a replica of its own
+/// on the same file.
+public struct Spaces: Sendable {
+  /// The replica of the file's first space, or the one of a joined space alone.
+  let replica: Replica
+  private var thread: ReplicaThread { replica.thread }
+  private var engine: SyncEngine { replica.engine }
+
   /// Joins another space with this file, and returns the replica of that space. It does not need
   /// the network: the space's first sync makes the first contact.
   ///
   /// Each table of the file belongs to one space, that of the tracking replica. All else belongs to
   /// the file: a transaction may write to tables of several spaces, and records to all of them or
-  /// to none. ``sync(progress:)`` and ``watch(progress:onEvent:)`` of this replica exchange all
+  /// to none. ``Replica/sync(progress:)`` and ``Replica/watch(progress:onEvent:)`` of this replica exchange all
   /// spaces.
   ///
   /// ```swift
-  /// let family = try await replica.join("family")
+  /// let family = try await replica.spaces.join("family")
   /// try await family.track("shopping")
   /// try await replica.sync()
   /// ```
@@ -34,7 +43,7 @@ extension Replica {
     _ space: String, server url: String? = nil, token: TokenSource? = nil,
     certificateAuthorities: String? = nil
   ) async throws -> Replica {
-    try await typed {
+    try await ReplicaError.converting {
       try checkIsFirst()
       // A space joined before keeps the same server.
       let own = try await thread.run { file in
@@ -52,45 +61,9 @@ extension Replica {
         try file.spaces.shareTables(with: number)
         return number
       }
-      let replica = try await handle(number, token?.keeper(for: address))
-      watches.wake()
-      return replica
-    }
-  }
-
-  /// Tracks tables with rows of several spaces of the file: a column has the name of each row's
-  /// space. The tables are tracked in all spaces, also in those joined later.
-  ///
-  /// A row with another value in the column belongs to no space, and stays on this device. If a
-  /// user changes the column, the row moves: the other devices of the former space see a delete.
-  ///
-  /// ```swift
-  /// try await replica.track("tasks", spaceColumn: "list")
-  /// try await replica.write { try $0.execute("UPDATE tasks SET list = 'family' WHERE id = ?", ["t1"]) }
-  /// ```
-  ///
-  /// - Parameters:
-  ///   - column: a column of each table, in this file; the key's is possible.
-  ///   - direction: whether others' changes are applied here.
-  ///   - identity: how the tables' keys become identifiers.
-  /// - Throws: ``ReplicaError/cannotTrack(table:_:)``; some spaces may track the tables then, and
-  ///   the next call continues.
-  public func track(
-    _ tables: Name..., spaceColumn column: Name, direction: TrackDirection = .twoWay,
-    identity: KeyIdentity? = nil
-  ) async throws {
-    try await track(tables, spaceColumn: column, direction: direction, identity: identity)
-  }
-
-  /// Tracks tables with rows of several spaces, with a list of their names.
-  public func track(
-    _ tables: [Name], spaceColumn column: Name, direction: TrackDirection = .twoWay,
-    identity: KeyIdentity? = nil
-  ) async throws {
-    try await typed {
-      try await thread.run {
-        try $0.spaces.share(tables, by: column, direction: direction, identity: identity)
-      }
+      let joined = try await handle(number, token?.keeper(for: address))
+      replica.watches.wake()
+      return joined
     }
   }
 
@@ -101,7 +74,7 @@ extension Replica {
   /// - Throws: ``ReplicaError/unsent(space:_:)`` if there are such operations;
   ///   ``ReplicaError/cannotLeave(_:)`` for the first space; ``ReplicaError/notFound(_:)``.
   public func leave(_ space: String, discardingChanges: Bool = false) async throws {
-    try await typed {
+    try await ReplicaError.converting {
       try checkIsFirst()
       let number = try await number(of: space)
       // Another process may sync the space now.
@@ -110,24 +83,24 @@ extension Replica {
       defer { lock.release() }
       try await thread.run { try $0.spaces.leave(number, discarding: discardingChanges) }
       unlink(place + "-sync")
-      joined.withLock { $0[number] = nil }
-      watches.wake()
+      replica.joined.withLock { $0[number] = nil }
+      replica.watches.wake()
     }
   }
 
   /// Returns the names of the joined spaces, in the order of joining. The first space is not among
   /// them.
-  public func joinedSpaces() async throws -> [String] {
-    try await typed { try await thread.run { try $0.spaces.current().map(\.space) } }
+  public func joined() async throws -> [String] {
+    try await thread.call { try $0.spaces.current().map(\.space) }
   }
 
   /// Returns the replica of a space of this file.
   ///
   /// - Throws: ``ReplicaError/notFound(_:)`` if the file has not joined it.
-  public func space(_ name: String) async throws -> Replica {
-    try await typed {
+  public func replica(of name: String) async throws -> Replica {
+    try await ReplicaError.converting {
       let own = try await thread.run { try $0.identity().server?.space.value }
-      if own == name { return self }
+      if own == name { return replica }
       try checkIsFirst()
       return try await handle(number(of: name))
     }
@@ -143,15 +116,15 @@ extension Replica {
   }
 
   private func checkIsFirst() throws {
-    guard number == 1 else {
+    guard replica.number == 1 else {
       throw ReplicaError.cannotLeave("call this on the replica that has opened the file")
     }
   }
 
   /// Returns the replicas of all joined spaces, in the order of joining.
-  public func joinedReplicas() async throws -> [Replica] {
-    guard number == 1 else { return [] }
-    return try await typed {
+  public func replicas() async throws -> [Replica] {
+    guard replica.number == 1 else { return [] }
+    return try await ReplicaError.converting {
       var replicas: [Replica] = []
       for (number, _) in try await thread.run({ try $0.spaces.current() }) {
         do {
@@ -168,19 +141,87 @@ extension Replica {
   ///
   /// - Parameter tokens: the space's own tokens; a replica with other ones is replaced.
   private func handle(_ number: Int, _ tokens: TokenKeeper? = nil) async throws -> Replica {
-    if number == 1 { return self }
-    if tokens == nil, let known = joined.withLock({ $0[number] }) { return known }
+    if number == 1 { return replica }
+    if tokens == nil, let known = replica.joined.withLock({ $0[number] }) { return known }
     let view = try await thread.thread(ofSpace: number, in: engine.surroundings)
     let (place, address, hasToken) = try await view.run { file in
       (file.place, try file.identity().server, try file.settings.hasToken())
     }
     let inherited = hasToken ? nil : address.flatMap { engine.tokens?.keeper(for: $0) }
-    let replica = Replica(
-      joined: number, of: self, thread: view, place: place, tokens: tokens ?? inherited)
-    return joined.withLock { known in
+    let joined = Replica(
+      joined: number, of: replica, thread: view, place: place, tokens: tokens ?? inherited)
+    return replica.joined.withLock { known in
       if tokens == nil, let other = known[number] { return other }
-      known[number] = replica
-      return replica
+      known[number] = joined
+      return joined
+    }
+  }
+
+  // MARK: Exchanging
+
+  /// Syncs all spaces of the file side by side, and returns the result of each: the first space,
+  /// then the joined ones. A failed space does not stop the others.
+  ///
+  /// ```swift
+  /// for space in try await replica.spaces.sync() {
+  ///   if case .failure(let error) = space.result { print("\(space.space ?? ""): \(error)") }
+  /// }
+  /// ```
+  ///
+  /// - Throws: ``ReplicaError/cancelled``, ``ReplicaError/suspended``, ``ReplicaError/closed``.
+  public func sync(
+    progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
+  ) async throws -> [SpaceSync] {
+    let results = try await thread.exchange { [replica] in
+      try await SpaceExchange(replica: replica).each {
+        try await $0.engine.sync(progress: $0.noting(progress))
+      }
+    }
+    await replica.notifyCompanions()
+    return results
+  }
+
+  /// Pushes to all spaces of the file, and returns the result of each, as ``sync(progress:)`` does.
+  public func push(
+    progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
+  ) async throws -> [SpaceSync] {
+    try await thread.exchange { [replica] in
+      try await SpaceExchange(replica: replica).each {
+        try await $0.engine.push(progress: $0.noting(progress))
+      }
+    }
+  }
+
+  /// Pulls from all spaces of the file, and returns the result of each, as ``sync(progress:)`` does.
+  public func pull(
+    progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
+  ) async throws -> [SpaceSync] {
+    let results = try await thread.exchange { [replica] in
+      try await SpaceExchange(replica: replica).each {
+        try await $0.engine.pull(progress: $0.noting(progress))
+      }
+    }
+    await replica.notifyCompanions()
+    return results
+  }
+
+  /// Watches as ``Replica/watch(progress:onEvent:)`` does, and names the space of each event.
+  ///
+  /// - Parameter onEvent: gets the space's name, `nil` if it has none, and the event.
+  public func watch(
+    progress: @escaping @Sendable (SyncProgress) -> Void = { _ in },
+    onEvent: @escaping @Sendable (_ space: String?, _ event: Replica.WatchEvent) -> Void
+  ) async throws {
+    try await ReplicaError.converting {
+      while true {
+        do {
+          return try await thread.gate.whileOpen { [replica] in
+            try await SpaceWatch(first: replica).run(progress: progress, onEvent: onEvent)
+          }
+        } catch StoppedWork.suspended {
+          try await thread.gate.opened()
+        }
+      }
     }
   }
 }
