@@ -74,6 +74,13 @@ struct ConnectionTarget: Sendable {
     return target
   }
 
+  /// The same server, for a connection that reads the log of one database.
+  var forReplication: ConnectionTarget {
+    var target = self
+    target.overrides.append(("replication", "database"))
+    return target
+  }
+
   private func at(_ server: PostgresAddress) -> ConnectionTarget {
     var target = self
     // libpq ignores an empty option.

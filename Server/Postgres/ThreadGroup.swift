@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 
 /// Threads whose end can be awaited.
-final class ThreadGroup: Sendable {
+package final class ThreadGroup: Sendable {
   private struct State {
     var running = 0
     var waiters: [CheckedContinuation<Void, Never>] = []
@@ -10,8 +10,10 @@ final class ThreadGroup: Sendable {
 
   private let state = Mutex(State())
 
+  package init() {}
+
   /// Starts a thread to run `body` once. The name shows in debuggers (15 bytes on Linux).
-  func start(name: String, _ body: @escaping @Sendable () -> Void) {
+  package func start(name: String, _ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.running += 1 }
     let thread = Thread { [self] in
       body()
@@ -23,7 +25,7 @@ final class ThreadGroup: Sendable {
   }
 
   /// Returns when no thread is running any more.
-  func wait() async {
+  package func wait() async {
     await withCheckedContinuation { continuation in
       let isOver = state.withLock { state in
         if state.running > 0 { state.waiters.append(continuation) }

@@ -1,11 +1,11 @@
 import Foundation
 
 /// A pipe to wake a thread out of `poll`.
-final class WakePipe: Sendable {
+package final class WakePipe: Sendable {
   private let reader: Int32
   private let writer: Int32
 
-  init() throws(PostgresError) {
+  package init() throws(PostgresError) {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else {
       let reason = String(cString: strerror(errno))
@@ -25,22 +25,22 @@ final class WakePipe: Sendable {
 
   /// Wakes the waiting thread, and every later wait until ``drain()``. It never blocks: a full pipe
   /// wakes as well.
-  func wake() {
+  package func wake() {
     var byte: UInt8 = 1
     _ = write(writer, &byte, 1)
   }
 
   /// Resets the pipe. Look at the reason of the wake-up after the call, not before.
-  func drain() {
+  package func drain() {
     var bytes = [UInt8](repeating: 0, count: 256)
     while read(reader, &bytes, bytes.count) > 0 {}
   }
 
-  enum Outcome { case woken, ready, timedOut }
+  package enum Outcome { case woken, ready, timedOut }
 
   /// Waits for the socket, a wake-up or the time. A negative descriptor waits for the others only;
   /// nil waits for ever.
-  func wait(for descriptor: Int32 = -1, events: Int32 = 0, timeout: Duration?) -> Outcome {
+  package func wait(for descriptor: Int32 = -1, events: Int32 = 0, timeout: Duration?) -> Outcome {
     var descriptors = [
       pollfd(fd: reader, events: Int16(POLLIN), revents: 0),
       pollfd(fd: descriptor, events: Int16(events), revents: 0),

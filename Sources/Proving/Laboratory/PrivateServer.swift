@@ -98,6 +98,9 @@ final class PrivateServer: Sendable {
       listen_addresses = '127.0.0.1'
       unix_socket_directories = \(quoted(literal: directory))
       max_connections = 500
+      wal_level = logical
+      max_replication_slots = 200
+      max_wal_senders = 200
       fsync = on
       synchronous_commit = on
 
