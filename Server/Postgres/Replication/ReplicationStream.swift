@@ -69,7 +69,7 @@ package final class ReplicationStream {
   ) throws(PostgresError) {
     let sql = """
       START_REPLICATION SLOT \(quoted(Name(slot))) LOGICAL \(from) (proto_version '1',
-        publication_names \(quoted(postgres: quoted(Name(publication)))), messages 'true')
+        publication_names \(quoted(literal: quoted(Name(publication)))), messages 'true')
       """
     guard PQsendQuery(connection.handle, sql) == 1, connection.flush() else {
       throw connection.broken(mayCommit: false)
