@@ -68,9 +68,12 @@ extension FerryCommand {
     }
     try output.lines(
       [
-        "\(entry.code): \(entry.detail)",
+        "\(entry.code): \(entry.detail)".escapedForTerminal,
         "\(event) \(Presentation.time(entry.refusedAt))",
-      ] + (entry.holder.map { ["the value belongs to \(entry.subject.key.table) \($0)"] } ?? []))
+      ]
+        + (entry.holder.map {
+          ["the value belongs to \(entry.subject.key.table) \($0)".escapedForTerminal]
+        } ?? []))
     try Presentation.print(
       ["kind", "table", "record", "why", "data"],
       entry.operations.map { operation in

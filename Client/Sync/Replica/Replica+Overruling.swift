@@ -13,6 +13,8 @@ extension Replica {
   /// }
   /// ```
   ///
+  /// Changes of tables in other spaces of the file have no reason.
+  ///
   /// - Parameter reason: Words for those users, cut at ``Limits/reasonBytes``. An empty text is none.
   /// - Throws: the error of `body`; ``ReplicaError/database(_:code:)``.
   @discardableResult

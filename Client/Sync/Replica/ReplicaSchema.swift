@@ -172,7 +172,7 @@ enum ReplicaSchema {
     CREATE VIEW ferry_unsent AS               -- out of the queue until the user says so
       SELECT o.seq, id, grp, base, tbl, record, kind, data, was, marks, reason, f.detail
       FROM ferry_operations AS o JOIN ferry_failures AS f ON f.seq = o.seq WHERE state = 2;
-    CREATE VIEW ferry_quarantine AS           -- operations that the server refuses for good
+    CREATE VIEW ferry_quarantine AS           -- refused for good, or overruled
       SELECT o.seq, f.entry, id, grp, tbl, record, kind, data, was, marks, reason, f.code,
         f.detail, f.holder, f.at
       FROM ferry_operations AS o JOIN ferry_failures AS f ON f.seq = o.seq WHERE state = 3;
