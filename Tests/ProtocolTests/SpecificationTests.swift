@@ -53,6 +53,7 @@ struct SpecificationTests {
       "/ \(limits.messageBytes >> 20) MiB",
       "\(limits.valueBytes >> 20) MiB / "
         + "\(limits.operationBytes >> 20) MiB", "| \(Self.grouped(limits.columns)) |",
+      "| bytes of an operation's reason (§15) | \(Self.grouped(limits.reasonBytes)) |",
       "\(limits.nameBytes) / \(limits.recordBytes)", "| \(limits.depth) |",
       "`too_many_tables`) | \(Self.grouped(limits.tables)) |",
       "`too_many_columns`) | \(Self.grouped(limits.tableColumns)) |",

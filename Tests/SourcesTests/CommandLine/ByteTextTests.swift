@@ -19,6 +19,8 @@ struct ByteTextTests {
     #expect("s3://\u{301}x".rest(after: "s3://")?.utf8.elementsEqual("\u{301}x".utf8) == true)
     #expect("ab".rest(after: "b") == nil && "ab".rest(after: "ab") == "")
     #expect("x:80".start(before: ":80") == "x" && "80".start(before: ":80") == nil)
+    #expect("aé".cut(bytes: 2) == "a" && "aé".cut(bytes: 3) == "aé" && "é".cut(bytes: 1) == "")
+    #expect("a".cut(bytes: 9) == "a" && "".cut(bytes: 0) == "")
   }
 
   @Test("marks of ASCII part a text whatever is behind them")
