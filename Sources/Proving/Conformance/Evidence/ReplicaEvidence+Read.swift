@@ -167,6 +167,15 @@ extension ReplicaEvidence {
     }
   }
 
+  /// Returns a replica's values listed as overruled.
+  package static func overruledEntries(_ connection: SQLiteConnection) throws -> [OverruledEntry] {
+    try connection.rows("SELECT operation, tbl, record FROM ferry_overruled") { row in
+      OverruledEntry(
+        operation: OperationID(UniqueID(bytes: row.blobBytes(0)) ?? UniqueID(high: 0, low: 0)),
+        key: RecordKey(table: row.name(1), record: row.name(2)))
+    }
+  }
+
   private static func questions(_ connection: SQLiteConnection) throws -> [OpenQuestion] {
     try connection.rows(
       """

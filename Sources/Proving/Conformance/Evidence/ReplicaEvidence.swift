@@ -49,6 +49,9 @@ package struct ReplicaEvidence: Sendable {
   package var questions: [OpenQuestion] = []
   /// The values of ``Workload/branches`` listed as lost. Read only on request.
   package var listed: [ListedLoss] = []
+  /// Own values listed as overruled by other devices, also if the user has answered. Read only on
+  /// request.
+  package var overruled: [OverruledEntry] = []
 
   package init(
     device: DeviceID, rows: ReplicaRows, applied: SequenceNumber, epoch: Epoch?,

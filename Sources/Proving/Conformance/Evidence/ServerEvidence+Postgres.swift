@@ -56,6 +56,7 @@ extension ServerEvidence {
       columnTimes: row.isNull(9) ? [:] : try row.bytes(9) { try StoredForm.times($0) },
       outcome: row.isNull(10) ? .applied : try row.bytes(10) { try StoredForm.outcome($0) },
       increments: row.isNull(11) ? [] : try row.bytes(11) { try StoredForm.increments($0) })
+    entry.reason = row.isNull(11) ? nil : try row.bytes(11) { try StoredForm.reason($0) }
     entry.prunedAt = row.isNull(12) ? nil : try row.int8(12)
     entry.hasColumnsElsewhere = kind == .insert && row.isNull(8)
     entry.former = row.isNull(13) ? nil : try row.bytes(13) { try StoredForm.columns($0) }

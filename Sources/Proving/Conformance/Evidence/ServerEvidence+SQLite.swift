@@ -65,6 +65,7 @@ extension ServerEvidence {
       columnTimes: row.isNull(9) ? [:] : try StoredForm.times(row.textBytes(9)),
       outcome: row.isNull(10) ? .applied : try StoredForm.outcome(row.textBytes(10)),
       increments: row.isNull(11) ? [] : try StoredForm.increments(row.textBytes(11)))
+    entry.reason = row.isNull(11) ? nil : try StoredForm.reason(row.textBytes(11))
     entry.prunedAt = row.optionalInt64(12)
     entry.hasColumnsElsewhere = kind == .insert && row.isNull(8)
     entry.former = row.isNull(13) ? nil : try StoredForm.columns(row.textBytes(13))

@@ -16,6 +16,8 @@ package struct HistoryEntry: Sendable, Equatable {
   package var outcome: Outcome
   /// Columns whose value is added to the present value.
   package var increments: Set<Name>
+  /// Why it overrules values; `nil` without a reason.
+  package var reason: String?
   /// True if the server stores the columns elsewhere: it is an insert that created the record.
   package var hasColumnsElsewhere = false
   /// The inserted columns of the record, if this is the first operation after such an insert.

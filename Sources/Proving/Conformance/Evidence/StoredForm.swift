@@ -43,6 +43,20 @@ enum StoredForm {
     return increments
   }
 
+  /// Returns the reason of an operation, from the stored marks; `nil` without one.
+  static func reason(_ text: UnsafeRawBufferPointer) throws -> String? {
+    var reader = JSONReader(text)
+    var reason: String?
+    try reader.object { (name, reader) throws(MalformedMessage) in
+      switch name {
+      case "reason": reason = try reader.string()
+      default: try reader.skip()
+      }
+    }
+    try reader.end()
+    return reason
+  }
+
   /// Returns the increment columns of a replica, from the stored marks.
   static func marks(_ text: UnsafeRawBufferPointer) throws -> Set<Name> {
     var reader = JSONReader(text)

@@ -12,7 +12,7 @@ package struct OracleBench {
       WholeTransactions(), MonotonicReads(), ReadYourWrites(), AcknowledgedOperations(),
       OwnOrder(), LaterThanSeen(), ReferenceState(), CounterSums(), PolicyValues(),
       QuarantineApart(),
-      ConflictsAccounted(),
+      ConflictsAccounted(), OverrulingsReported(),
       NoSkippedChange(), ChildrenKept(), LossesListed(), TriggersOnce(), AnswersKept(),
       Convergence(),
     ]

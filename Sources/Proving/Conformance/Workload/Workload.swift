@@ -97,6 +97,12 @@ package struct PlannedAction: Sendable, Equatable {
     self.action = action
     self.seed = seed
   }
+
+  /// Why the user overrules other devices' values, now and then; `nil` otherwise.
+  package var reason: String? {
+    guard [.editNote, .deleteNote, .reviveNote].contains(action), seed % 9 == 0 else { return nil }
+    return "rule \(ordinal)"
+  }
 }
 
 /// A generator with named uses, so two uses never share a stream. SplitMix64 (Steele, Lea and

@@ -12,8 +12,9 @@ extension DeviceProcess {
     guard let replica else { return }
     start { [self] in
       do {
-        let written = try await replica.write { [self] database in
-          try write(planned, on: database)
+        let written = try await replica.writeMarked { [self] database, marks in
+          marks.reason = planned.reason
+          return try write(planned, on: database)
         }
         // A process that died has reported nothing, whether it committed or not.
         guard isAlive, written.contains(where: { !$0.isEmpty }) else { return }

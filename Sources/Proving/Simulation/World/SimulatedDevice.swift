@@ -234,6 +234,7 @@ final class SimulatedDevice: @unchecked Sendable {
     if setting.hasBranches {
       evidence.listed = look(at: ledger, isApart: true, ReplicaEvidence.listedLosses) ?? []
     }
+    evidence.overruled = look(at: ledger, isApart: true, ReplicaEvidence.overruledEntries) ?? []
     return evidence
   }
 
