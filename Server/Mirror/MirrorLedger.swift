@@ -91,8 +91,22 @@ package struct MirrorLedger: Sendable {
       PRIMARY KEY (mirror, tab));
     """
 
-  /// The channel on which PostgreSQL reports captured writes; the payload is the mirror's number.
+  /// The channel on which PostgreSQL reports captured writes to an asleep mirror; the payload is the
+  /// mirror's number.
   static let channel = "ferry_mirror"
+
+  /// The first number of the advisory locks of asleep mirrors: the bytes `fery`. The second one is
+  /// the mirror's.
+  static let lockClass = 0x6665_7279
+
+  /// The statement in a trigger's function to notify a mirror if it is asleep: see
+  /// ``CaptureWatch``.
+  static func notification(of mirror: Int64) -> String {
+    """
+    IF NOT pg_try_advisory_xact_lock_shared(\(lockClass), \(mirror)) THEN
+          PERFORM pg_notify('\(channel)', '\(mirror)'); END IF;
+    """
+  }
 
   /// Ends the capture in all tables, whatever the schema of the space is now. Only the owner of a
   /// table may drop a trigger, but the triggers go with their functions, which the mirror owns.

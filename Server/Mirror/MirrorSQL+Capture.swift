@@ -33,7 +33,7 @@ extension MirrorSQL {
   private var makeTeller: String {
     let body = """
       BEGIN
-        IF NOT (\(isMirror)) THEN PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)'); END IF;
+        IF NOT (\(isMirror)) THEN \(MirrorLedger.notification(of: mirror)) END IF;
         RETURN NULL;
       END
       """

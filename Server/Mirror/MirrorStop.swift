@@ -18,7 +18,7 @@ package struct MirrorStop: Sendable, Equatable, CustomStringConvertible {
           SELECT \(mirror), \(quoted(postgres: table.text)), SQLERRM
           WHERE NOT EXISTS (SELECT FROM \(MirrorSQL.ledger).stops s
             WHERE s.mirror = \(mirror) AND s.tab = \(quoted(postgres: table.text)));
-        PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)');
+        \(MirrorLedger.notification(of: mirror))
     """
   }
 }

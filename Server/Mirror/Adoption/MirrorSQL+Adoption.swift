@@ -62,7 +62,7 @@ extension MirrorSQL {
   /// Reports a captured write, if no trigger of the statement does.
   var tellRow: String {
     if table.adoption?.space == nil { return "" }
-    return "\n  PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)');"
+    return "\n  \(MirrorLedger.notification(of: mirror))"
   }
 
   /// The triggers of a table with rows of several spaces. The functions of the other spaces'
