@@ -82,12 +82,12 @@ extension MirrorSQL {
 
   // MARK: Slices
 
-  private func row(_ texts: String) -> String {
+  func row(_ texts: String) -> String {
     let parts = zip(table.key, 1...).map { $0.type.decoded("(\(texts))[\($1)]") }
     return "ROW(\(parts.joined(separator: ", ")))"
   }
 
-  private var keyColumns: String {
+  var keyColumns: String {
     table.key.map { "t.\(quoted($0.name))" }.joined(separator: ", ")
   }
 

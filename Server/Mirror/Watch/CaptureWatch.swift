@@ -103,3 +103,17 @@ struct CaptureWatch: Sendable, Equatable {
     }
   }
 }
+
+extension MirrorLedger {
+  /// The first number of the advisory locks of asleep mirrors: the bytes `fery`. The second one is
+  /// the mirror's.
+  static let lockClass = 0x6665_7279
+
+  /// The statement in a trigger's function to notify a mirror if it is asleep.
+  static func notification(of mirror: Int64) -> String {
+    """
+    IF NOT pg_try_advisory_xact_lock_shared(\(lockClass), \(mirror)) THEN
+          PERFORM pg_notify('\(channel)', '\(mirror)'); END IF;
+    """
+  }
+}
