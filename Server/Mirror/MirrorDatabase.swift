@@ -1,8 +1,8 @@
 import FerryPostgres
 import Synchronization
 
-/// The connections to a database for one or several mirrors of a process: a pool, and a listener to
-/// captured writes.
+/// The connections to a database for one or several mirrors of a process: a pool, and a listener
+/// that looks for captured writes.
 package final class MirrorDatabase: Sendable {
   private struct State {
     var wakes: [String: AsyncStream<Void>.Continuation] = [:]
@@ -12,10 +12,13 @@ package final class MirrorDatabase: Sendable {
   let url: String
   let pool: PostgresPool
   private let state = Mutex(State())
+  private let channels: PostgresChannels
+  private let watcher = CaptureWatcher()
 
   /// Connects nothing yet.
   package init(url: String, connections: Int = 2) throws(PostgresError) {
     self.url = url
+    channels = try PostgresChannels([MirrorLedger.channel])
     pool = try PostgresPool(url: url, connections: connections)
   }
 
@@ -30,33 +33,51 @@ package final class MirrorDatabase: Sendable {
     await pool.close()
   }
 
-  /// Begins to report notifications with a payload, and the beginning of each connection:
-  /// notifications from before are lost.
+  /// Begins to report captured writes of a mirror, or notifications with another payload. Also
+  /// reports the beginning of each connection: notifications from before are lost.
   func wakes(
     of payload: String
   ) throws -> (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation) {
     let (stream, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     try state.withLock { state in
       state.wakes[payload] = wake
+      watch(state)
       if state.listener == nil { state.listener = try listener() }
     }
+    channels.wake()
     return (stream, wake)
   }
 
   func endWakes(of payload: String) {
-    state.withLock { $0.wakes.removeValue(forKey: payload) }?.finish()
+    let wake = state.withLock { state in
+      defer { watch(state) }
+      return state.wakes.removeValue(forKey: payload)
+    }
+    wake?.finish()
+    channels.wake()
   }
+
+  /// A mirror's payload is the number.
+  private func watch(_ state: borrowing State) {
+    watcher.watch(state.wakes.keys.compactMap { Int64($0) }.sorted())
+  }
+
+  private func wake(_ payload: String) { state.withLock { _ = $0.wakes[payload]?.yield() } }
 
   private func listener() throws -> PostgresListener {
     try PostgresListener(
-      url: url, channels: PostgresChannels([MirrorLedger.channel])
-    ) { [weak self] event in
-      self?.state.withLock { state in
-        switch event {
-        case .listening: for wake in state.wakes.values { wake.yield() }
-        case .notification(_, let payload): state.wakes[payload]?.yield()
-        case .disconnected: break
+      url: url, channels: channels,
+      work: { [weak self, watcher] connection, occasion in
+        try watcher.run(connection, occasion) { found in
+          for mirror in found { self?.wake("\(mirror)") }
         }
+      }
+    ) { [weak self] event in
+      switch event {
+      case .listening:
+        self?.state.withLock { state in for wake in state.wakes.values { wake.yield() } }
+      case .notification(_, let payload): self?.wake(payload)
+      case .disconnected: break
       }
     }
   }

@@ -48,7 +48,7 @@ package struct MirrorLedger: Sendable {
       version bigint NOT NULL DEFAULT 0,    -- of the space's schema at the last try of unsent rows
       at timestamptz);
     CREATE TABLE IF NOT EXISTS ferry_mirror.captured(
-      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      id bigint GENERATED ALWAYS AS IDENTITY,
       mirror bigint NOT NULL,
       xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
       at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -56,8 +56,9 @@ package struct MirrorLedger: Sendable {
       kind "char" NOT NULL,                 -- I, U, D, or K for another key
       key text[] NOT NULL,
       names text[], vals text[], olds text[],
-      tries bigint NOT NULL DEFAULT 0);     -- how often it has been put off
-    CREATE INDEX IF NOT EXISTS captured_mirror ON ferry_mirror.captured(mirror, xid);
+      tries bigint NOT NULL DEFAULT 0,      -- how often it has been put off
+      -- One index: a second one costs programs as much as the row itself.
+      PRIMARY KEY (mirror, xid, id));
     CREATE TABLE IF NOT EXISTS ferry_mirror.deferred(
       mirror bigint NOT NULL, tab text NOT NULL, key text[] NOT NULL,
       reason text NOT NULL,
@@ -91,7 +92,8 @@ package struct MirrorLedger: Sendable {
       PRIMARY KEY (mirror, tab));
     """
 
-  /// The channel on which PostgreSQL reports captured writes; the payload is the mirror's number.
+  /// The channel on which PostgreSQL reports captured writes to an asleep mirror; the payload is the
+  /// mirror's number.
   static let channel = "ferry_mirror"
 
   /// Ends the capture in all tables, whatever the schema of the space is now. Only the owner of a

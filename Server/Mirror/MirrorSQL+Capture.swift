@@ -13,6 +13,7 @@ extension MirrorSQL {
       "truncate",
       "BEFORE TRUNCATE ON \(target) FOR EACH STATEMENT EXECUTE FUNCTION \(function)()")
     if let space = table.adoption?.space { return [make, truncate] + spaceTriggers(space) }
+    if table.adoption?.condition == nil { return StatementCapture(sql: self).statements }
     return [
       make, truncate, makeTeller,
       trigger(
@@ -33,7 +34,7 @@ extension MirrorSQL {
   private var makeTeller: String {
     let body = """
       BEGIN
-        IF NOT (\(isMirror)) THEN PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)'); END IF;
+        IF NOT (\(isMirror)) THEN \(MirrorLedger.notification(of: mirror)) END IF;
         RETURN NULL;
       END
       """
@@ -46,7 +47,7 @@ extension MirrorSQL {
   /// The SQL condition for writes of the mirror itself. Any program may set the setting. So the
   /// session has to belong to the owner of the function, which is the mirror's role, or to a role
   /// that may become it.
-  private var isMirror: String {
+  var isMirror: String {
     """
     current_setting('ferry.mirror', true) IS NOT DISTINCT FROM '\(mirror)'
       AND pg_has_role(session_user, current_user, 'MEMBER')
@@ -84,13 +85,14 @@ extension MirrorSQL {
     BEGIN
       \(returnIfOwn)\(tellRow)
       BEGIN
-    \(readRow)
+    \(captureTruncate)
+    \(readRow(new: "NEW", old: "OLD", skip: "RETURN NULL"))
       EXCEPTION WHEN OTHERS THEN
         \(MirrorStop.insertion(of: mirror, table.name))
         RETURN NULL;
       END;
       IF fault IS NOT NULL THEN
-    \(table.adoption == nil ? raiseFault : captureUnfit)
+    \(captureFault)
       END IF;
       \(head) VALUES (\(mirror), \(name), kind, row_key, names, vals, olds);
       RETURN NULL;
@@ -105,42 +107,56 @@ extension MirrorSQL {
   /// The table's name as a literal.
   var name: String { quoted(postgres: table.name.text) }
 
-  /// Sets the variables of a captured write. Returns if there is none.
-  private var readRow: String {
-    let keys = { (row: String) in
-      table.key.map { "\(row).\(quoted($0.name))" }.joined(separator: ", ")
-    }
-    let all = "names := \(columnNames); vals := \(columnTexts("NEW."));"
-    return """
+  func keys(_ row: String) -> String {
+    table.key.map { "\(row).\(quoted($0.name))" }.joined(separator: ", ")
+  }
+
+  /// Captures the deletes of TRUNCATE.
+  var captureTruncate: String {
+    """
           IF TG_OP = 'TRUNCATE' THEN
             \(head) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL, NULL
               FROM \(travelling) t;
             RETURN NULL;
           END IF;
-          IF TG_OP <> 'INSERT' THEN travelled := \(holds("OLD") ?? "true"); END IF;
-          IF TG_OP <> 'DELETE' THEN travels := \(holds("NEW") ?? "true"); END IF;
+    """
+  }
+
+  /// Sets the variables of a captured write. Skips the row if there is none.
+  ///
+  /// - Parameters:
+  ///   - new: the variable of the written row.
+  ///   - old: the variable of the row before.
+  ///   - skip: the statement that ends the work on the row.
+  func readRow(new: String, old: String, skip: String) -> String {
+    let all = "names := \(columnNames); vals := \(columnTexts("\(new)."));"
+    return """
+          IF TG_OP <> 'INSERT' THEN travelled := \(holds(old) ?? "true"); END IF;
+          IF TG_OP <> 'DELETE' THEN travels := \(holds(new) ?? "true"); END IF;
           IF NOT travels THEN
-            IF NOT travelled THEN RETURN NULL; END IF;
-            kind := 'D'; row_key := \(keyText("OLD.")); names := NULL; vals := NULL; olds := NULL;
+            IF NOT travelled THEN \(skip); END IF;
+            kind := 'D'; row_key := \(keyText("\(old).")); names := NULL; vals := NULL; olds := NULL;
           ELSE
-            row_key := \(keyText("NEW."));
-            fault := CASE \(faults("NEW.").joined(separator: " ")) END;
-            IF travelled AND ROW(\(keys("NEW"))) IS DISTINCT FROM ROW(\(keys("OLD"))) THEN
-              kind := 'K'; former_key := \(keyText("OLD.")); olds := former_key;
+            row_key := \(keyText("\(new)."));
+            fault := CASE \(faults("\(new).").joined(separator: " ")) END;
+            IF travelled AND ROW(\(keys(new))) IS DISTINCT FROM ROW(\(keys(old))) THEN
+              kind := 'K'; former_key := \(keyText("\(old).")); olds := former_key;
               IF fault IS NULL THEN \(all) END IF;
-            ELSIF fault IS NULL AND (\(isNew)) THEN
+            ELSIF fault IS NULL AND (\(isNew(old))) THEN
               kind := 'I'; olds := NULL; \(all)
             ELSIF fault IS NULL THEN
               kind := 'U';
-      \(changedColumns)
-              IF names = '{}' THEN RETURN NULL; END IF;
+      \(changedColumns(new, old))
+              IF names = '{}' THEN \(skip); END IF;
             END IF;
           END IF;
       """
   }
 
+  var captureFault: String { table.adoption == nil ? raiseFault : captureUnfit }
+
   /// Rejects the write of a row that no device can hold, in a table of the mirror's own.
-  private var raiseFault: String {
+  var raiseFault: String {
     """
         RAISE EXCEPTION 'devices cannot hold the value of %', fault
           USING ERRCODE = '22000', TABLE = TG_TABLE_NAME,
@@ -159,10 +175,10 @@ extension MirrorSQL {
   }
 
   /// The SQL of whether the whole row travels: the space may lack other columns of an updated row.
-  private var isNew: String {
+  private func isNew(_ old: String) -> String {
     if table.adoption == nil { return "NOT travelled" }
     if isAdopting { return "true" }
-    return "NOT travelled OR (CASE \(faults("OLD.").joined(separator: " ")) END) IS NOT NULL"
+    return "NOT travelled OR (CASE \(faults("\(old).").joined(separator: " ")) END) IS NOT NULL"
   }
 
   var columnNames: String { list(table.columns.map { quoted(postgres: $0.name.text) }) }
@@ -172,15 +188,15 @@ extension MirrorSQL {
   }
 
   /// Adds the columns changed by an update to `names`, `vals` and `olds`.
-  private var changedColumns: String {
+  private func changedColumns(_ new: String, _ old: String) -> String {
     table.columns.map { column in
       let name = quoted(column.name)
       return """
-          IF \(column.type.compared("NEW.\(name)")) IS DISTINCT FROM \
-          \(column.type.compared("OLD.\(name)")) THEN
+          IF \(column.type.compared("\(new).\(name)")) IS DISTINCT FROM \
+          \(column.type.compared("\(old).\(name)")) THEN
             names := array_append(names, \(quoted(postgres: column.name.text)));
-            vals := array_append(vals, \(column.type.encoded("NEW.\(name)")));
-            olds := array_append(olds, \(column.type.encoded("OLD.\(name)")));
+            vals := array_append(vals, \(column.type.encoded("\(new).\(name)")));
+            olds := array_append(olds, \(column.type.encoded("\(old).\(name)")));
           END IF;
 
         """

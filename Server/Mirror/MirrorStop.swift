@@ -18,7 +18,7 @@ package struct MirrorStop: Sendable, Equatable, CustomStringConvertible {
           SELECT \(mirror), \(quoted(postgres: table.text)), SQLERRM
           WHERE NOT EXISTS (SELECT FROM \(MirrorSQL.ledger).stops s
             WHERE s.mirror = \(mirror) AND s.tab = \(quoted(postgres: table.text)));
-        PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)');
+        \(MirrorLedger.notification(of: mirror))
     """
   }
 }
@@ -57,6 +57,8 @@ extension MirrorLedger {
           UNION ALL
           SELECT c.tab, CASE WHEN r.oid IS NULL THEN 'the table is gone'
             WHEN l.names IS NOT NULL THEN 'column ' || l.names || ' is gone'
+            WHEN p.is_part THEN
+              'the table is a part of another one: writes to that one run no triggers of this one'
             WHEN row_security_active(r.oid) THEN
               'row-level security hides rows from role ' || current_user || ': give it BYPASSRLS'
             ELSE 'triggers of the mirror are gone or disabled' END,
@@ -67,7 +69,9 @@ extension MirrorLedger {
             SELECT string_agg(n, ', ') AS names FROM unnest(c.columns) n
             WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
               WHERE a.attrelid = r.oid AND a.attname = n AND NOT a.attisdropped)) l
-          WHERE c.mirror = $1 AND (r.oid IS NULL OR l.names IS NOT NULL
+          CROSS JOIN LATERAL (
+            SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = r.oid) AS is_part) p
+          WHERE c.mirror = $1 AND (r.oid IS NULL OR l.names IS NOT NULL OR p.is_part
             OR row_security_active(r.oid) OR c.triggers > (SELECT count(*) FROM pg_catalog.pg_trigger g
               WHERE g.tgrelid = r.oid AND g.tgfoid = to_regproc(c.function)
                 AND g.tgenabled <> 'D'))) s
@@ -124,7 +128,7 @@ extension MirrorLedger {
           """),
         [
           .int8(number), .text(sql.table.name.text), .text(sql.target), .text(sql.function),
-          .int8(sql.table.adoption?.space == nil ? 2 : 4),
+          .int8(sql.triggers),
           .array(PostgresArray(columns.map { Optional($0.text) })),
         ])
     }

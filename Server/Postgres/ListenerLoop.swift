@@ -13,6 +13,7 @@ struct ListenerLoop {
   let preparation: String?
   /// The longest time to connect to one server.
   let connectLimit: Duration
+  let work: PostgresListener.Work?
   let onEvent: @Sendable (PostgresListener.Event) -> Void
 
   /// The silence before a check of the server, and the limit of this check. A server that was
@@ -102,28 +103,35 @@ struct ListenerLoop {
     return changes.begun
   }
 
-  /// Hands on notifications until the connection breaks or the listener is closed.
+  /// Hands on notifications until the connection breaks or the listener is closed. Works between
+  /// them.
   private func deliver(_ connection: PostgresConnection) throws {
     var deadline = ContinuousClock.now + Self.silence
+    var occasion: PostgresListener.Occasion? = .connected
+    var due = deadline
     while true {
-      while let notification = PQnotifies(connection.handle) {
-        defer { PQfreemem(notification) }
-        onEvent(
-          .notification(
-            channel: String(cString: notification.pointee.relname),
-            payload: String(cString: notification.pointee.extra)))
+      if handOn(connection), occasion == nil { occasion = .notified }
+      if let work, let present = occasion {
+        due = try .now + work(connection, present)
+        try checkWrites(connection)
+        // It was an answer of the server. Notifications may have come with it.
+        deadline = .now + Self.silence
+        occasion = handOn(connection) ? .notified : nil
+        if occasion != nil { continue }
       }
       let socket = PQsocket(connection.handle)
-      switch wakePipe.wait(for: socket, events: POLLIN, timeout: deadline - .now) {
+      let next = work == nil ? deadline : min(due, deadline)
+      switch wakePipe.wait(for: socket, events: POLLIN, timeout: next - .now) {
       case .woken:
         guard channels.isOpenAfterWake() else { throw Woken() }
         let begun = try listen(connection)
         if !begun.isEmpty { onEvent(.listening(begun)) }
+        occasion = .due
       case .timedOut:
+        if .now >= due { occasion = .due }
+        guard .now >= deadline else { continue }
         try connection.execute("SELECT 1")
-        if connection.isReadOnly {
-          throw PostgresError(.readOnly, "the server is read-only now")
-        }
+        try checkWrites(connection)
         deadline = .now + Self.silence
       case .ready:
         guard PQconsumeInput(connection.handle) == 1 else {
@@ -132,5 +140,24 @@ struct ListenerLoop {
         deadline = .now + Self.silence
       }
     }
+  }
+
+  private func checkWrites(_ connection: PostgresConnection) throws {
+    guard connection.isReadOnly else { return }
+    throw PostgresError(.readOnly, "the server is read-only now")
+  }
+
+  /// Hands on the notifications that have arrived. Returns `true` if there were any.
+  private func handOn(_ connection: PostgresConnection) -> Bool {
+    var isAny = false
+    while let notification = PQnotifies(connection.handle) {
+      defer { PQfreemem(notification) }
+      isAny = true
+      onEvent(
+        .notification(
+          channel: String(cString: notification.pointee.relname),
+          payload: String(cString: notification.pointee.extra)))
+    }
+    return isAny
   }
 }

@@ -32,6 +32,9 @@ package final class PostgresChannels: Sendable {
     if state.withLock({ $0.plan.unlisten(from: channel) }) { wakePipe.wake() }
   }
 
+  /// Makes the listener do its work now.
+  package func wake() { wakePipe.wake() }
+
   // MARK: The listener's side
 
   func close() {

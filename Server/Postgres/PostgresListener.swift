@@ -11,6 +11,20 @@ package final class PostgresListener: Sendable {
     case disconnected(PostgresError)
   }
 
+  /// The reason for a run of the listener's work.
+  package enum Occasion: Sendable, Equatable {
+    /// A new connection listens to all channels.
+    case connected
+    /// Notifications have arrived.
+    case notified
+    /// The pause is over, or ``PostgresChannels/wake()`` was called.
+    case due
+  }
+
+  /// Work on the listener's connection between the notifications. Returns the pause until the next
+  /// run. An error breaks the connection.
+  package typealias Work = @Sendable (PostgresConnection, Occasion) throws -> Duration
+
   private let channels: PostgresChannels
   private let threads = ThreadGroup()
 
@@ -22,18 +36,20 @@ package final class PostgresListener: Sendable {
   ///   - retryDelay: the pause after a first failure, doubled with each further one.
   ///   - retryDelayMax: the longest pause.
   ///   - connectLimit: the longest time to connect to each server of the URL.
+  ///   - work: runs on the listener's thread; `nil` if only notifications matter.
   ///   - onEvent: called on the listener's thread; it must not block for long.
   package init(
     url: String, channels: PostgresChannels, preparation: String? = nil,
     retryDelay: Duration = .milliseconds(100), retryDelayMax: Duration = .seconds(5),
-    connectLimit: Duration = .seconds(10), onEvent: @escaping @Sendable (Event) -> Void
+    connectLimit: Duration = .seconds(10), work: Work? = nil,
+    onEvent: @escaping @Sendable (Event) -> Void
   ) throws(PostgresError) {
     let target = try ConnectionTarget(url)
     self.channels = channels
     threads.start(name: "postgres-listen") {
       let loop = ListenerLoop(
         target: target, channels: channels, preparation: preparation, connectLimit: connectLimit,
-        onEvent: onEvent)
+        work: work, onEvent: onEvent)
       loop.run(retryDelay: retryDelay, retryDelayMax: retryDelayMax)
     }
   }

@@ -62,7 +62,7 @@ extension MirrorSQL {
   /// Reports a captured write, if no trigger of the statement does.
   var tellRow: String {
     if table.adoption?.space == nil { return "" }
-    return "\n  PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)');"
+    return "\n  \(MirrorLedger.notification(of: mirror))"
   }
 
   /// The triggers of a table with rows of several spaces. The functions of the other spaces'
@@ -82,12 +82,12 @@ extension MirrorSQL {
 
   // MARK: Slices
 
-  private func row(_ texts: String) -> String {
+  func row(_ texts: String) -> String {
     let parts = zip(table.key, 1...).map { $0.type.decoded("(\(texts))[\($1)]") }
     return "ROW(\(parts.joined(separator: ", ")))"
   }
 
-  private var keyColumns: String {
+  var keyColumns: String {
     table.key.map { "t.\(quoted($0.name))" }.joined(separator: ", ")
   }
 
