@@ -174,6 +174,14 @@ struct MirrorFile: Sendable {
         """, key)
   }
 
+  /// Marks one row as changed, beside any replica.
+  func mark(_ table: MirrorTable, _ key: [Value], _ connection: SQLiteConnection) throws {
+    let marks = table.key.map { _ in "?" }.joined(separator: ", ")
+    try connection.run(
+      "INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn FROM \"mirror.turn\"",
+      SQLiteList(key))
+  }
+
   /// Sets whether the next writes change rows to what PostgreSQL has already.
   func setQuiet(_ isQuiet: Bool, _ database: Database) throws {
     try database.execute("UPDATE \"mirror.turn\" SET quiet = ?", [.integer(isQuiet ? 1 : 0)])

@@ -53,6 +53,9 @@ struct MirrorReturnTests {
     #expect(try stage.rows(fit) == expected)
     #expect(try await company.device.rows(fit).map { $0.map(\.text) } == expected)
     // The rows that one side cannot hold are as they were.
+    let status = try await stage.mirror(["status", "crm"], exits: 4).output
+    #expect(
+      status.contains("deferred   1 row\n") && status.contains("unsent     1 row "), "\(status)")
     #expect(try stage.rows("SELECT id::text FROM tasks WHERE id IN (50, 60)") == [["60"]])
     #expect(
       try await company.device.rows("SELECT id FROM tasks WHERE id IN (50, 60)") == [[50]])

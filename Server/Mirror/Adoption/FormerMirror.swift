@@ -75,6 +75,11 @@ extension MirrorFile {
       }
       for row in deferred {
         try file.run(insert, row.table, MirrorLedger.RowKeys.text(row.key))
+        // They are tried again.
+        guard let table = plan.table(row.table), let key = try? table.values(ofKey: row.key) else {
+          continue
+        }
+        try mark(table, key, file)
       }
     }
   }
