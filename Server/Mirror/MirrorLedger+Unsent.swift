@@ -34,7 +34,7 @@ extension MirrorLedger {
 
   /// Returns some rows that the space does not have as their tables do, and the number of all.
   func unsent(
-    _ connection: PostgresConnection, limit: Int64
+    _ connection: PostgresConnection, limit: Int64 = Self.deferredMax
   ) throws -> (rows: [DeferredRow], count: Int64) {
     let rows = try connection.query(
       .once(
