@@ -15,6 +15,7 @@ extension Mirror {
   ) async throws -> MirrorPlan {
     let isKnown = folder.exists
     try folder.checkIsFree(for: configuration)
+    if !isKnown { try folder.removeFormer() }
     try folder.make()
     do {
       let plan = try await connect(configuration, folder, token)
@@ -59,13 +60,30 @@ extension Mirror {
 
   /// Removes a mirror: triggers, entry and folder. The tables stay, with their rows. Neither the
   /// server nor the replica is needed.
-  package static func remove(_ folder: MirrorFolder) async throws {
+  ///
+  /// - Parameter forgets: whether the rows of adopted tables are removed from the folder, too. They
+  ///   tell the company's later changes from those of devices if the tables are adopted again.
+  package static func remove(_ folder: MirrorFolder, forgets: Bool) async throws {
     let configuration = try folder.configuration()
     let lock = try folder.lock()
+    let keeps = !forgets && !configuration.adoptions.isEmpty
+    let isLeft = keeps ? try await leave(configuration, folder) : false
     // The creation may have been interrupted.
     _ = try await forget(configuration.name, in: configuration.database)
-    try folder.remove()
+    if isLeft { try folder.leave(configuration) } else { try folder.remove() }
     withExtendedLifetime(lock) {}
+  }
+
+  /// Removes an open mirror without a single row in the space.
+  ///
+  /// - Parameter isReturning: whether the file has the rows of a removed mirror.
+  static func remove(
+    _ mirror: Mirror, _ folder: MirrorFolder, isReturning: Bool
+  ) async throws {
+    let configuration = mirror.configuration
+    _ = try await forget(configuration.name, in: configuration.database)
+    if isReturning { try folder.leave(configuration) } else { try folder.remove() }
+    withExtendedLifetime(mirror) {}
   }
 
   /// Removes a mirror without a folder: triggers and entry.
@@ -100,9 +118,11 @@ extension MirrorFolder {
 
   /// Removes the folder after an error in the creation of the mirror. It stays if PostgreSQL may
   /// have committed before a break of the connection: the same command goes on then.
-  func removeUnlessCommitted(_ error: any Error) {
+  ///
+  /// - Parameter former: the settings of a removed mirror whose rows stay; `nil` without such rows.
+  func removeUnlessCommitted(_ error: any Error, leaving former: MirrorConfiguration? = nil) {
     guard (error as? PostgresError).map({ $0.kind == .server }) ?? true else { return }
-    try? remove()
+    if let former { try? leave(former) } else { try? remove() }
   }
 }
 

@@ -28,11 +28,11 @@ package final class Mirror: Sendable {
   package typealias Log = @Sendable (_ event: String, _ detail: String) -> Void
   private let log: Log
   /// Held as long as this value lives.
-  private let lock: MirrorLock?
+  private let lock: MirrorLock
 
   private init(
     _ configuration: MirrorConfiguration, _ folder: MirrorFolder, _ replica: Replica,
-    _ database: MirrorDatabase, ownsDatabase: Bool, _ ledger: MirrorLedger, _ lock: MirrorLock?,
+    _ database: MirrorDatabase, ownsDatabase: Bool, _ ledger: MirrorLedger, _ lock: MirrorLock,
     _ log: @escaping Log
   ) {
     (self.lock, self.ownsDatabase) = (lock, ownsDatabase)
@@ -49,14 +49,13 @@ package final class Mirror: Sendable {
   /// Opens an existing mirror.
   ///
   /// - Parameters:
-  ///   - isAlone: whether no other process may carry rows meanwhile; only a look needs none.
   ///   - shared: the connections of all mirrors of a group; `nil` for own ones.
   package static func open(
-    _ folder: MirrorFolder, isAlone: Bool = true, sharing shared: MirrorDatabase? = nil,
+    _ folder: MirrorFolder, sharing shared: MirrorDatabase? = nil,
     log: @escaping Log = { _, _ in }
   ) async throws -> Mirror {
     let configuration = try folder.configuration()
-    let lock = isAlone ? try folder.lock() : nil
+    let lock = try folder.lock()
     let database = try shared ?? MirrorDatabase(url: configuration.database)
     do {
       let (ledger, role) = try await database.pool.run {
@@ -64,11 +63,7 @@ package final class Mirror: Sendable {
       }
       // A group has one role for all mirrors.
       if shared == nil, let warning = role.warning { log("role", warning) }
-      guard let ledger else {
-        throw MirrorFault(
-          description: "the database has no mirror \(configuration.name); "
-            + "make it with the command that was cut short")
-      }
+      guard let ledger else { throw MirrorFault.missing(configuration.name) }
       let replica = try await Replica.open(
         folder.replica, server: configuration.server, space: configuration.space)
       return Mirror(
@@ -162,6 +157,26 @@ package final class Mirror: Sendable {
     try Task.checkCancellation()
   }
 
+  /// Prepares an adoption. If this fails for good before the first row has travelled, the mirror is
+  /// removed: triggers, entry and folder.
+  ///
+  /// - Returns: `true` if the adoption begins, and the space has rows of the tables already.
+  package static func prepareAdoption(_ folder: MirrorFolder) async throws -> Bool {
+    let mirror = try await open(folder)
+    do {
+      let hasRows = try await mirror.rounds.prepareAdoption()
+      await mirror.close()
+      return hasRows
+    } catch {
+      let begun = try? await mirror.rounds.begun()
+      await mirror.close()
+      if let begun, !begun.hasRows, !error.isPassing {
+        try await remove(mirror, folder, isReturning: begun.isReturning)
+      }
+      throw error
+    }
+  }
+
   /// Uploads the rows of adopted tables until all are in the space or recorded as missing there, in
   /// this process.
   ///
@@ -185,16 +200,16 @@ package final class Mirror: Sendable {
     /// Writes of programs missing in the space.
     package var captured: Int64
     package var deferred: [DeferredRow]
-    /// The number of all such rows; ``deferred`` has the first thousand.
+    /// The number of all such rows; ``deferred`` has the oldest ones.
     package var deferredCount: Int64
-    /// The number of rows in ``deferred`` that the mirror's own file cannot hold, such as the
+    /// The number of deferred rows that the mirror's own file cannot hold, such as the
     /// second one of two rows with one unique value. A person has to change one of them.
     package var waiting: Int
     /// Adopted tables.
     package var adopted: [AdoptionProgress]
     /// Rows that the space does not have as programs have written or deleted them. They stay so.
     package var unsent: [DeferredRow]
-    /// The number of all such rows; ``unsent`` has the first thousand.
+    /// The number of all such rows; ``unsent`` has the oldest ones.
     package var unsentCount: Int64
     /// Tables whose writes are not recorded: the mirror carries no rows.
     package var stops: [MirrorStop]

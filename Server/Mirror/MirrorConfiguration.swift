@@ -85,7 +85,7 @@ package struct MirrorFolder: Sendable {
     try JSONDecoder().decode(MirrorConfiguration.self, from: Data(contentsOf: settings))
   }
 
-  private func save(_ settings: some Encodable, in file: URL) throws {
+  func save(_ settings: some Encodable, in file: URL) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     let draft = file.path + ".new"

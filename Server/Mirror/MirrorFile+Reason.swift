@@ -5,7 +5,11 @@ import FerryProtocol
 /// Reasons for users why a mirror's file refuses writes.
 extension MirrorFile {
   /// Returns the reason of an error of SQLite. SQLite's own text does not always name the table.
-  func reason(_ error: DatabaseError, _ write: CapturedWrite) -> String {
+  ///
+  /// - Parameter holder: the key of the row with the write's unique value, if it is known.
+  func reason(
+    _ error: DatabaseError, _ write: CapturedWrite, holder: [String?]? = nil
+  ) -> String {
     switch error.code {
     case 787: return referenceReason(write)
     case 1_299:
@@ -14,10 +18,16 @@ extension MirrorFile {
       } ?? error.message
     case 1_555, 2_067:
       return columns(in: error.message, of: write.table).map {
-        "another row of table \(write.table) has the same \($0)"
+        Self.reason(write.table, holder, has: $0)
       } ?? error.message
     default: return error.message
     }
+  }
+
+  /// Returns the reason of a row whose unique value another one has.
+  static func reason(_ table: String, _ holder: [String?]?, has columns: String) -> String {
+    let row = holder.map { key in "row " + key.map { $0 ?? "NULL" }.joined(separator: ", ") }
+    return "\(row ?? "another row") of table \(table) has the same \(columns)"
   }
 
   /// SQLite does not name the foreign key.

@@ -17,8 +17,13 @@ struct MirrorFile: Sendable {
     table.key.map { row + quoted($0.name) }.joined(separator: ", ")
   }
 
+  /// The columns with the key of a changed row. A table's own names could be any word.
+  private static func notedKeys(_ table: MirrorTable) -> [String] {
+    table.key.indices.map { "k\($0)" }
+  }
+
   private static func matches(_ table: MirrorTable, _ row: String) -> String {
-    table.key.map { "\(quoted($0.name)) = \(row)\(quoted($0.name))" }
+    zip(notedKeys(table), table.key).map { "\($0) = \(row)\(quoted($1.name))" }
       .joined(separator: " AND ")
   }
 
@@ -59,16 +64,14 @@ struct MirrorFile: Sendable {
   }
 
   private func prepare(_ table: MirrorTable, _ database: Database) throws {
-    let (noted, keys) = (Self.noted(table), Self.keys(table, ""))
+    let (noted, keys) = (Self.noted(table), Self.notedKeys(table))
     // SQLite searches the key only for values of the key's own affinity, and reads the whole table
     // otherwise.
-    let columns = table.key.map {
-      "\(quoted($0.name)) \($0.affinity.sql()) NOT NULL, "
-    }
+    let columns = zip(keys, table.key).map { "\($0) \($1.affinity.sql()) NOT NULL, " }
     try database.execute(
       single: """
         CREATE TABLE IF NOT EXISTS \(noted)(
-          \(columns.joined())turn INTEGER NOT NULL, PRIMARY KEY(\(keys)))
+          \(columns.joined())turn INTEGER NOT NULL, PRIMARY KEY(\(keys.joined(separator: ", "))))
         WITHOUT ROWID
         """)
     var isComplete = true
@@ -157,8 +160,8 @@ struct MirrorFile: Sendable {
     try database.execute(single: "DELETE FROM \(Self.noted(table))")
     try database.execute(
       single: """
-        INSERT INTO \(Self.noted(table)) SELECT \(Self.keys(table, "")), turn
-        FROM \(quoted(table.name)), "mirror.turn"
+        INSERT INTO \(Self.noted(table)) SELECT \(Self.keys(table, "t.")), m.turn
+        FROM \(quoted(table.name)) AS t, "mirror.turn" AS m
         """)
   }
 
@@ -169,6 +172,14 @@ struct MirrorFile: Sendable {
       single: """
         INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn FROM "mirror.turn"
         """, key)
+  }
+
+  /// Marks one row as changed, beside any replica.
+  func mark(_ table: MirrorTable, _ key: [Value], _ connection: SQLiteConnection) throws {
+    let marks = table.key.map { _ in "?" }.joined(separator: ", ")
+    try connection.run(
+      "INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn FROM \"mirror.turn\"",
+      SQLiteList(key))
   }
 
   /// Sets whether the next writes change rows to what PostgreSQL has already.
@@ -206,16 +217,9 @@ struct MirrorFile: Sendable {
   func isNoted(
     _ table: MirrorTable, _ key: [String?], _ connection: SQLiteConnection
   ) throws -> Bool {
-    try has(table, key, in: Self.noted(table), connection)
-  }
-
-  /// Returns `true` if a table with a mirrored one's key has a row.
-  private func has(
-    _ table: MirrorTable, _ key: [String?], in name: String, _ connection: SQLiteConnection
-  ) throws -> Bool {
-    let conditions = table.key.map { "\(quoted($0.name)) = ?" }
+    let conditions = Self.notedKeys(table).map { "\($0) = ?" }
     let found = try connection.first(
-      "SELECT 1 FROM \(name) WHERE \(conditions.joined(separator: " AND "))",
+      "SELECT 1 FROM \(Self.noted(table)) WHERE \(conditions.joined(separator: " AND "))",
       SQLiteList(try table.values(ofKey: key))
     ) { $0.int64(0) }
     return found != nil
@@ -257,12 +261,13 @@ struct MirrorFile: Sendable {
     _ place: Int, _ table: MirrorTable, _ condition: String, _ turn: Int64,
     _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
   ) throws {
-    let on = table.key.map { "t.\(quoted($0.name)) = d.\(quoted($0.name))" }
+    let keys = Self.notedKeys(table).map { "d.\($0)" }
+    let on = zip(keys, table.key).map { "t.\(quoted($1.name)) = \($0)" }
     try read(
       place, table,
       from: "\(Self.noted(table)) d LEFT JOIN \(quoted(table.name)) t ON "
-        + on.joined(separator: " AND ") + " WHERE d.turn < \(turn) AND \(condition)", key: "d.",
-      connection, body)
+        + on.joined(separator: " AND ") + " WHERE d.turn < \(turn) AND \(condition)",
+      keys: keys.joined(separator: ", "), connection, body)
   }
 
   /// Passes each row of a table.
@@ -271,16 +276,16 @@ struct MirrorFile: Sendable {
   ) throws {
     let table = plan.tables[place]
     try read(
-      place, table, from: "\(quoted(table.name)) t", key: "t.", connection, body)
+      place, table, from: "\(quoted(table.name)) t", keys: Self.keys(table, "t."), connection, body)
   }
 
   private func read(
-    _ place: Int, _ table: MirrorTable, from source: String, key: String,
+    _ place: Int, _ table: MirrorTable, from source: String, keys: String,
     _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
   ) throws {
     let columns = table.columns.map { "t." + quoted($0.name) }
     let first = "t." + Self.first(table)
-    let list = ([Self.keys(table, key), "\(first) IS NOT NULL"] + columns).joined(separator: ", ")
+    let list = ([keys, "\(first) IS NOT NULL"] + columns).joined(separator: ", ")
     var failure: (any Error)?
     try connection.forEach("SELECT \(list) FROM \(source)") { row in
       guard failure == nil else { return }

@@ -33,19 +33,40 @@ extension MirrorLedger {
   // MARK: Rows missing in the space
 
   /// Returns some rows that the space does not have as their tables do, and the number of all.
-  func unsent(_ connection: PostgresConnection) throws -> (rows: [DeferredRow], count: Int64) {
+  func unsent(
+    _ connection: PostgresConnection, limit: Int64 = Self.deferredMax
+  ) throws -> (rows: [DeferredRow], count: Int64) {
     let rows = try connection.query(
       .once(
         """
         SELECT tab, key, reason, count(*) OVER () FROM ferry_mirror.unsent WHERE mirror = $1
         ORDER BY at, tab, key LIMIT $2
-        """), [.int8(number), .int8(Self.deferredMax)])
+        """), [.int8(number), .int8(limit)])
     return (
       try rows.map { row in
         DeferredRow(
           table: try row.text(0), key: try row.array(1, of: String.self), reason: try row.text(2))
       }, try rows.first?.int8(3) ?? 0
     )
+  }
+
+  /// Returns those of some rows that are not stored yet.
+  func unlisted(
+    _ rows: [UnsentRow], _ connection: PostgresConnection
+  ) throws -> [DeferredRow] {
+    if rows.isEmpty { return [] }
+    let keys = RowKeys(rows)
+    let listed = try connection.query(
+      .once(
+        """
+        SELECT r.place FROM unnest($2::text[], $3::text[]) WITH ORDINALITY r(tab, key, place)
+          JOIN ferry_mirror.unsent u ON u.tab = r.tab AND u.key = r.key::text[]
+        WHERE u.mirror = $1
+        """), [.int8(number), .array(keys.tables), .array(keys.texts)]
+    ).map { Int(try $0.int8(0)) - 1 }
+    return Set(rows.indices).subtracting(listed).sorted().map {
+      DeferredRow(table: rows[$0].table, key: rows[$0].key, reason: rows[$0].reason)
+    }
   }
 
   func hasUnsent(_ connection: PostgresConnection) throws -> Bool {

@@ -88,6 +88,7 @@ package struct MirrorLedger: Sendable {
       rows bigint NOT NULL DEFAULT 0,       -- in the slices
       total bigint NOT NULL,                -- as estimated at the beginning
       done boolean NOT NULL DEFAULT false,
+      former boolean NOT NULL DEFAULT false,  -- to compare with the rows of a removed mirror
       space_column text, space_value text,  -- of its rows, if others belong to other spaces
       PRIMARY KEY (mirror, tab));
     """
@@ -264,21 +265,21 @@ package struct MirrorLedger: Sendable {
     ).isEmpty
   }
 
-  /// Rows retried at once.
+  /// Rows retried, or listed for people, at once.
   static let deferredMax: Int64 = 1_000
 
   /// Returns deferred rows, the oldest first.
   ///
   /// - Parameter canRetry: only those whose key is stored as it is.
   func deferred(
-    _ connection: PostgresConnection, canRetry: Bool = false
+    _ connection: PostgresConnection, canRetry: Bool = false, limit: Int64 = Self.deferredMax
   ) throws -> [DeferredRow] {
     try connection.query(
       .once(
         """
         SELECT tab, key, reason FROM ferry_mirror.deferred WHERE mirror = $1 AND (retry OR NOT $3)
         ORDER BY at, tab, key LIMIT $2
-        """), [.int8(number), .int8(Self.deferredMax), .bool(canRetry)]
+        """), [.int8(number), .int8(limit), .bool(canRetry)]
     ).map { row in
       DeferredRow(
         table: try row.text(0), key: try row.array(1, of: String.self), reason: try row.text(2))

@@ -3,42 +3,8 @@ import FerryPostgres
 /// Stops of a mirror, retries of unsent rows, and the displayed figures.
 extension MirrorRounds {
   func figures(isStopped: Bool) async throws -> Mirror.Figures {
-    let number = ledger.number
-    let waiting = try await waitingRows().count
-    return try await pool.run { connection in
-      let row = try connection.query(
-        PostgresStatement(
-          "mirror_figures",
-          """
-          SELECT (SELECT count(*) FROM ferry_mirror.unsent WHERE mirror = $1),
-            (SELECT count(*) FROM ferry_mirror.deferred WHERE mirror = $1)
-          """), [.int8(number)]
-      ).first
-      return Mirror.Figures(
-        unsent: try row?.int8(0) ?? 0, deferred: (try row?.int8(1) ?? 0) + Int64(waiting),
-        isStopped: isStopped)
-    }
-  }
-
-  /// Returns rows of the space that the mirror's own file cannot hold, and so the tables neither.
-  /// An example is the second one of two rows with one unique value.
-  func waitingRows() async throws -> [DeferredRow] {
-    guard try await replica.status().deferred > 0 else { return [] }
-    let waiting = try await replica.waitingChanges(limit: Int(MirrorLedger.deferredMax))
-    return waiting.filter { $0.dependency == nil }.map {
-      DeferredRow(table: $0.key.table.text, key: [$0.key.record.text], reason: $0.reason)
-    }
-  }
-
-  /// Returns rows refused by the space and not listed in PostgreSQL before the next pull.
-  func refusedRows() async throws -> [DeferredRow] {
-    let here = Set(try await replica.status().tables)
-    let schema = try await replica.pulledSchema()
-    // A plan that fails stops the rounds, and no row is refused then.
-    guard let plan = try? configuration.plan(schema, here: here) else { return [] }
-    let file = MirrorFile(plan: plan)
-    let refused = try await replica.read { try file.refused($0.connection, withAwaited: true) }
-    return refused.rows.map { DeferredRow(table: $0.table, key: $0.key, reason: $0.reason) }
+    let look = look
+    return try await pool.run { try look.figures(isStopped: isStopped, $0) }
   }
 
   /// Records in PostgreSQL if the tables' definitions, or a missing right, are the reason for the

@@ -197,24 +197,9 @@ package final class MirrorRounds: Sendable {
     state.applied = applied
   }
 
-  /// Uploads the rows of adopted tables until all are in the space or recorded as missing there, in
-  /// this process.
-  ///
-  /// - Parameter onProgress: gets the progress of each table after each slice.
-  package func adoptRows(
-    _ onProgress: @escaping @Sendable ([AdoptionProgress]) -> Void
-  ) async throws {
-    var state = State()
-    let file = try await prepared(&state)
-    if state.isAdopting { try await MirrorUpload(parts: parts(file)).run(onProgress) }
-    // The triggers become the ordinary ones.
-    state = State()
-    _ = try await prepared(&state)
-  }
-
   // MARK: Parts
 
-  private func parts(_ file: MirrorFile) -> MirrorParts {
+  func parts(_ file: MirrorFile) -> MirrorParts {
     let sql = file.plan.tables.map {
       MirrorSQL(table: $0, schema: configuration.schema, mirror: ledger.number)
     }
@@ -228,7 +213,7 @@ package final class MirrorRounds: Sendable {
   private static let adoptingFile = "adopting"
 
   /// Returns the mirror's file for the present schema of the space.
-  private func prepared(_ state: inout State) async throws -> MirrorFile {
+  func prepared(_ state: inout State) async throws -> MirrorFile {
     if let file = state.file, !state.isIncomplete,
       state.schema == (try await replica.pulledSchema()).version
     {
@@ -268,6 +253,7 @@ package final class MirrorRounds: Sendable {
       }
     }
     for reason in absent { log("omitted", reason) }
+    try await MirrorComparison(parts: parts(file)).compareFormer()
     if let (turn, former) = turn, !former.isEmpty {
       let isSetBack = former == identifier && turn > begun
       // Programs have seen what the file has lost, perhaps with the machine's power.
@@ -321,31 +307,14 @@ package final class MirrorRounds: Sendable {
   // MARK: Looking
 
   package func status() async throws -> Mirror.Status {
-    let (ledger, head) = (ledger, try await replica.status().head)
-    let (waiting, refused) = (try await waitingRows(), try await refusedRows())
-    let (name, space) = (configuration.name, configuration.space)
-    return try await pool.run { connection in
-      let row = try connection.query(
-        .once(
-          """
-          SELECT applied, (SELECT count(*) FROM ferry_mirror.captured WHERE mirror = $1), fault,
-            (SELECT count(*) FROM ferry_mirror.deferred WHERE mirror = $1)
-          FROM ferry_mirror.mirrors WHERE number = $1
-          """), [.int8(ledger.number)]
-      ).first
-      var unsent = try ledger.unsent(connection)
-      let listed = Set(unsent.rows.map(\.row))
-      let more = refused.filter { !listed.contains($0.row) }
-      unsent = (unsent.rows + more, unsent.count + Int64(more.count))
-      return Mirror.Status(
-        name: name, space: space, applied: try row?.int8(0) ?? 0, head: head,
-        captured: try row?.int8(1) ?? 0, deferred: try ledger.deferred(connection) + waiting,
-        deferredCount: (try row?.int8(3) ?? 0) + Int64(waiting.count),
-        waiting: waiting.count, adopted: try ledger.adopted(connection), unsent: unsent.rows,
-        unsentCount: unsent.count,
-        stops: try ledger.stops(connection), fault: try row?.text(2) ?? "",
-        role: try connection.role())
+    let look = look
+    return try await pool.run {
+      try look.status(limit: Int(MirrorLedger.deferredMax), $0)
     }
+  }
+
+  var look: MirrorLook {
+    MirrorLook(configuration: configuration, ledger: ledger) { [sides] in try sides.openFile() }
   }
 
   // MARK: Comparing

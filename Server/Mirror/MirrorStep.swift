@@ -243,11 +243,13 @@ struct MirrorStep {
   }
 
   private mutating func deferRefused() throws {
+    var clashes = MirrorClashes(connection)
     let rows = try refused.map { row, error in
       let definition = sql[row.table].table
       let key = try definition.texts(ofKey: row.key)
       deferred.append((row.table, key))
-      return DeferredRow(table: definition.name.text, key: key, reason: error.message)
+      let holder = try clashes.holder(of: row, sql[row.table], error)
+      return DeferredRow(table: definition.name.text, key: key, reason: holder ?? error.message)
     }
     refused = []
     try ledger.defer(rows, connection)

@@ -1,5 +1,7 @@
+import FerryPlatform
 import FerryPostgres
 import FerryProtocol
+import FerrySyncClient
 
 /// A table without a record of writes any more, because the definition has changed. The mirror then
 /// carries no row of any table: it could undo an unseen write.
@@ -131,6 +133,24 @@ extension MirrorLedger {
           .int8(sql.triggers),
           .array(PostgresArray(columns.map { Optional($0.text) })),
         ])
+    }
+  }
+}
+
+extension Error {
+  /// True if the same call may succeed later without any change: the network, the server or another
+  /// program is the reason.
+  var isPassing: Bool {
+    switch self as any Error {
+    case is CancellationError: true
+    case let error as ReplicaError: error.isTransient
+    case let error as PostgresError:
+      error.kind != .server
+        // Connections, transactions, resources, locks and the server itself.
+        || ["08", "40", "53", "55", "57", "58"].contains {
+          error.sqlState?.begins(with: $0) == true
+        }
+    default: false
     }
   }
 }

@@ -251,7 +251,8 @@ struct MirrorTaking {
       let isUnique = error.code == 2_067
       let holder = isUnique ? try writer.holder(of: write) : nil
       return FailedWrite(
-        write: write, reason: file.reason(error, write), mayWait: error.isConstraint,
+        write: write, reason: file.reason(error, write, holder: holder),
+        mayWait: error.isConstraint,
         isUnique: isUnique, canRetry: error.isConstraint && holder == nil, holder: holder)
     } catch let error as MirrorFault {
       return FailedWrite(

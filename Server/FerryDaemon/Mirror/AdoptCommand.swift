@@ -79,6 +79,11 @@ extension MirrorCommands {
       try await MirrorAdopter(started, in: folder, token: TokenOptions.token(arguments))
         .begin()
     }
+    if try await explained(name, { try await Mirror.prepareAdoption(folder) }) {
+      try TextOutput.standardError.line(
+        "note: the space has rows of these tables already: the company's rows with the same keys "
+          + "replace them, and `ferryd mirror run` inserts the others into the tables")
+    }
     let progress = ProgressBar("adopting", unit: .items("rows"))
     let status = try await opened(name, folder) { mirror in
       try await mirror.adoptRows { tables in

@@ -177,26 +177,6 @@ enum MirrorCommands {
     return .done
   }
 
-  private static let status = CommandSpec(
-    "status", summary: "Show how far a mirror is, and the rows that one side cannot hold.",
-    discussion: """
-      Exit code 4: the space does not have all writes of programs. The rows are listed as unsent, or \
-      the mirror has stopped itself because a table was changed. Also: two rows have one unique value, \
-      and the second one is listed as deferred.
-      """,
-    flags: [JSONOption.flag], arguments: [nameArgument]
-  ) { arguments in
-    if let group = try await group(arguments) { return try await show(group, arguments) }
-    let (name, folder) = try folder(arguments)
-    let status = try await opened(name, folder, isAlone: false) { try await $0.status() }
-    if arguments.flag("json") {
-      try TextOutput.standardOutput.line(status.json.text)
-    } else {
-      try TextOutput.standardOutput.lines(status.lines)
-    }
-    return status.exit
-  }
-
   private static let verify = CommandSpec(
     "verify", summary: "Compare all rows of a mirror's tables with the space.",
     discussion: """
@@ -238,18 +218,27 @@ enum MirrorCommands {
 
   private static let remove = CommandSpec(
     "remove", summary: "Remove a mirror or a group of mirrors; the tables stay as they are.",
-    discussion: "If the mirror's folder is lost, --database names the database with its triggers.",
-    arguments: [nameArgument]
+    discussion: """
+      For adopted tables, the folder keeps the last rows of the mirror's file, without token and \
+      settings. If you adopt the same tables into the same space again, the mirror compares with \
+      them: rows deleted by the company meanwhile are deleted in the space, and devices' changes made \
+      meanwhile are kept. If the mirror's folder is lost, --database names the database with its \
+      triggers.
+      """,
+    flags: [
+      FlagSpec("forget", help: "Remove the last rows of adopted tables as well.")
+    ], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
     let group = try await group(arguments)
+    let forgets = arguments.flag("forget")
     try await explained(name) {
       if let group {
-        try await group.remove()
+        try await group.remove(forgets: forgets)
       } else if !folder.exists, let database = arguments.stringIfPresent("database") {
         try await Mirror.remove(name, from: database)
       } else {
-        try await Mirror.remove(folder)
+        try await Mirror.remove(folder, forgets: forgets)
       }
     }
     try TextOutput.standardOutput.line("removed mirror \(name); its tables stay")
@@ -299,11 +288,11 @@ enum MirrorCommands {
   }
 
   static func opened<T: Sendable>(
-    _ name: String, _ folder: MirrorFolder, isAlone: Bool = true,
+    _ name: String, _ folder: MirrorFolder,
     _ body: (Mirror) async throws -> T
   ) async throws -> T {
     try await explained(name) {
-      let mirror = try await Mirror.open(folder, isAlone: isAlone)
+      let mirror = try await Mirror.open(folder)
       do {
         let result = try await body(mirror)
         await mirror.close()

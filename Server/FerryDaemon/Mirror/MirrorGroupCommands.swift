@@ -35,10 +35,12 @@ extension MirrorCommands {
     }
     let mirrors = group.mirrors()
     let progress = ProgressBar("adopting", unit: .items("spaces"), total: Int64(mirrors.count))
-    let results = try await each(mirrors, of: group) { mirror in
-      try await mirror.adoptRows { _ in }
-      progress.advance(by: 1)
-      return try await mirror.status()
+    let results = try await each(mirrors) { name in
+      try await opened(name, group.mirror(name)) { mirror in
+        try await mirror.adoptRows { _ in }
+        progress.advance(by: 1)
+        return try await mirror.status()
+      }
     }
     progress.finish()
     try report(results, failed, [], name, arguments)
@@ -70,15 +72,14 @@ extension MirrorCommands {
     }
   }
 
-  /// Opens one mirror after another. A failure of one stops no other one.
+  /// Runs `body` for one mirror after another. A failure of one stops no other one.
   private static func each<Value: Sendable>(
-    _ mirrors: [String], of group: MirrorGroup, isAlone: Bool = true,
-    _ body: (Mirror) async throws -> Value
+    _ mirrors: [String], _ body: (String) async throws -> Value
   ) async throws -> [MirrorResult<Value>] {
     var results: [MirrorResult<Value>] = []
     for name in mirrors {
       do {
-        let value = try await opened(name, group.mirror(name), isAlone: isAlone, body)
+        let value = try await body(name)
         results.append(MirrorResult(name: name, value: .success(value)))
       } catch {
         try Task.checkCancellation()
@@ -97,8 +98,9 @@ extension MirrorCommands {
     let (wanted, stops) = try await explained(name) {
       (try await group.wanted(), try await group.stops())
     }
-    let results = try await each(group.mirrors(), of: group, isAlone: false) {
-      try await $0.status()
+    let limit = try listLimit(arguments)
+    let results = try await each(group.mirrors()) { mirror in
+      try await explained(mirror) { try await Mirror.status(group.mirror(mirror), limit: limit) }
     }
     try report(results, wanted, stops, name, arguments)
     guard results.allSatisfy(\.isDone) else { return .failed }
@@ -161,10 +163,12 @@ extension MirrorCommands {
     let output = TextOutput.standardOutput
     // All mirrors of a group have the same tables, so one of them finds the unclaimed rows.
     var unclaimed: [UnclaimedRows]?
-    let results = try await each(group.mirrors(), of: group) { mirror in
-      let found = try await mirror.verify(repairing: side)
-      if unclaimed == nil { unclaimed = try await mirror.unclaimedRows() }
-      return found
+    let results = try await each(group.mirrors()) { name in
+      try await opened(name, group.mirror(name)) { mirror in
+        let found = try await mirror.verify(repairing: side)
+        if unclaimed == nil { unclaimed = try await mirror.unclaimedRows() }
+        return found
+      }
     }
     let count = results.reduce(0) { $0 + ((try? $1.value.get().count) ?? 0) }
     let wanted = try await explained(group.configuration.name) { try await group.wanted() }

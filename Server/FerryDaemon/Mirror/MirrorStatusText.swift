@@ -41,11 +41,18 @@ extension Mirror.Status {
     }
     let verb = captured == 1 ? "is on its" : "are on their"
     lines.append("captured   \(captured.counted("write")) of programs \(verb) way to the space")
-    lines.append("deferred   \(deferredCount.counted("row"))")
+    lines.append("deferred   \(Self.shown(deferred.count, of: deferredCount))")
     lines += deferred.map(\.line)
     lines.append(
-      "unsent     \(unsentCount.counted("row")) as in the tables, and not so in the space")
+      "unsent     \(Self.shown(unsent.count, of: unsentCount)) as in the tables, and not so in the "
+        + "space")
     return lines + unsent.map(\.line)
+  }
+
+  /// Returns the number of all rows, and of those in a shorter list.
+  private static func shown(_ listed: Int, of count: Int64) -> String {
+    guard Int64(listed) < count else { return count.counted("row") }
+    return "\(listed.grouped) of \(count.counted("row")) (`--limit \(count)` lists all)"
   }
 
   var json: JSONText {

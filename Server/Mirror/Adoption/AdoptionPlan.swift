@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The tables of the space for the tables of a company, made from their description; pure.
@@ -51,8 +52,14 @@ package struct AdoptionPlan: Sendable, Equatable {
       adoption: adoption)
     made.definition.key = try key(of: table, &made.types)
     let keys = Set(table.key.map { Name($0) })
+    // SQLite compares names without case.
+    var spellings = Dictionary(
+      keys.map { ($0.text.lowercasedASCII, $0.text) }, uniquingKeysWith: { first, _ in first })
     for column in table.columns where !keys.contains(Name(column.name)) {
-      if let reason = obstacle(to: column, adoption) {
+      let spelling = spellings[column.name.lowercasedASCII].map {
+        "devices do not distinguish it from column \($0)"
+      }
+      if let reason = obstacle(to: column, adoption) ?? spelling {
         let isSet = adoption.space.map { Name($0.name) } == Name(column.name)
         guard !column.isRequired || column.hasDefault || isSet else {
           throw MirrorFault(
@@ -64,6 +71,7 @@ package struct AdoptionPlan: Sendable, Equatable {
         continue
       }
       guard let type = column.mirrored else { continue }
+      spellings[column.name.lowercasedASCII] = column.name
       made.definition.columns.append(declared(column, type))
       if type.type != MirrorType(type.affinity) { made.types[Name(column.name)] = type.type }
     }

@@ -32,14 +32,20 @@ package struct MirrorAdopter: Sendable {
     defer { withExtendedLifetime(lock) {} }
     let isResumed = folder.exists
     try folder.checkIsFree(for: configuration)
+    let isReturning = folder.hasFormer(of: configuration)
+    if !isResumed, !isReturning { try folder.removeFormer() }
     do {
       try await check(try configuration.plan(try plan.added(to: .empty) ?? .empty), pool)
       let mirrored = try configuration.plan(try await publish(plan))
       try folder.save(configuration)
-      try await install(mirrored, TableAdoption(configuration), again: isResumed, pool)
+      try await install(
+        mirrored, TableAdoption(configuration), again: isResumed, isReturning: isReturning, pool)
+      folder.endFormer()
       return plan
     } catch {
-      if !isResumed { folder.removeUnlessCommitted(error) }
+      if isReturning || !isResumed {
+        folder.removeUnlessCommitted(error, leaving: isReturning ? configuration : nil)
+      }
       throw error
     }
   }
@@ -78,11 +84,14 @@ package struct MirrorAdopter: Sendable {
   static let triesMax = 60
 
   private func install(
-    _ plan: MirrorPlan, _ adoption: TableAdoption, again: Bool, _ pool: PostgresPool
+    _ plan: MirrorPlan, _ adoption: TableAdoption, again: Bool, isReturning: Bool,
+    _ pool: PostgresPool
   ) async throws {
     for attempt in 1... {
       do {
-        _ = try await pool.run { try adoption.install(plan, again: again, $0) }
+        _ = try await pool.run {
+          try adoption.install(plan, again: again, isReturning: isReturning, $0)
+        }
         return
       } catch let error as PostgresError where error.isWait && attempt < Self.triesMax {
         try await Task.sleep(for: .milliseconds(500))

@@ -106,14 +106,14 @@ extension MirrorSQL {
   /// capture the rows of later keys: the slices never follow a program that adds rows.
   func sliceEnd(isFirst: Bool) -> String {
     """
-    SELECT \(keyText("t.")), ferry_n FROM (
-      SELECT t.*, row_number() OVER w AS ferry_n,
-        sum(pg_column_size(t.*)) OVER w AS ferry_bytes FROM (
+    SELECT s.last, s.count FROM (
+      SELECT \(keyText("t.")) AS last, row_number() OVER w AS count,
+        sum(pg_column_size(t.*)) OVER w AS bytes FROM (
         SELECT * FROM \(target) t WHERE \(place("<=", "$3::text[]"))
           AND \(isFirst ? "true" : place(">", "$4::text[]"))\(andIsOfSpace)
         ORDER BY \(keyColumns) LIMIT $1::bigint) t
-      WINDOW w AS (ORDER BY \(keyColumns) ROWS UNBOUNDED PRECEDING)) t
-    WHERE ferry_n = 1 OR ferry_bytes <= $2::bigint ORDER BY ferry_n DESC LIMIT 1
+      WINDOW w AS (ORDER BY \(keyColumns) ROWS UNBOUNDED PRECEDING)) s
+    WHERE s.count = 1 OR s.bytes <= $2::bigint ORDER BY s.count DESC LIMIT 1
     """
   }
 
@@ -139,6 +139,79 @@ extension MirrorSQL {
 
   /// Captures a row by key, the parameter.
   var captureRow: String { capture(from: "\(target) t", where: place("=", "$1::text[]")) }
+
+  // MARK: Adopting again
+
+  /// The statements of a comparison with the rows of a removed mirror: a table for the keys of
+  /// differing rows.
+  var makeDiffering: String {
+    "CREATE TEMP TABLE ferry_differing(key text[], here boolean, there boolean) ON COMMIT DROP"
+  }
+
+  /// Finds the differing rows. The parameter has the keys of rows to leave alone.
+  var fillDiffering: String {
+    """
+    INSERT INTO ferry_differing SELECT f.key, f.here, f.there
+    FROM (\(differences(withDeferred: true, withCaptured: true))) f WHERE NOT EXISTS (
+      SELECT FROM unnest($1::text[]) r(key) WHERE r.key::text[] = f.key)
+    """
+  }
+
+  private var isDiffering: String { "ROW(\(keyColumns)) = \(row("d.key"))" }
+
+  var lockDiffering: String {
+    "SELECT FROM \(target) t JOIN ferry_differing d ON d.here AND \(isDiffering) FOR SHARE OF t"
+  }
+
+  /// Captures the changed columns of changed rows, new rows, and the deletes.
+  var captureDiffering: [String] {
+    let deletes = """
+      \(head) SELECT \(mirror), \(name), 'D', d.key, NULL, NULL, NULL FROM ferry_differing d
+      WHERE NOT d.here AND NOT EXISTS (SELECT FROM \(travelling) t WHERE \(isDiffering))
+      """
+    return [
+      captureChanged,
+      capture(
+        from: "\(target) t JOIN ferry_differing d ON d.here AND NOT d.there AND \(isDiffering)",
+        where: "true"), deletes,
+    ].compactMap(\.self)
+  }
+
+  private var captureChanged: String? {
+    if table.columns.isEmpty { return nil }
+    let columns = table.columns.enumerated().map { place, column in
+      let (new, old) = ("t.\(quoted(column.name))", "c.\(quoted(column.name))")
+      let type = column.type
+      return "(\(place), \(quoted(postgres: column.name.text)), \(type.encoded(new)), "
+        + "\(type.encoded(old)), \(type.compared(new)) IS DISTINCT FROM \(type.compared(old)))"
+    }
+    let on = table.key.map { "c.\(quoted($0.name)) = t.\(quoted($0.name))" }
+    return """
+      \(head) SELECT \(mirror), \(name),
+        CASE WHEN f.fault IS NULL THEN 'U'::"char" ELSE 'X'::"char" END, d.key,
+        CASE WHEN f.fault IS NULL THEN v.names ELSE '{}' END,
+        CASE WHEN f.fault IS NULL THEN v.news ELSE ARRAY[f.fault] END,
+        CASE WHEN f.fault IS NULL THEN v.olds END
+      FROM ferry_differing d JOIN \(travelling) t ON \(isDiffering)
+        JOIN ferry_copy c ON \(on.joined(separator: " AND "))
+        CROSS JOIN LATERAL (
+          SELECT array_agg(x.name ORDER BY x.place) AS names, array_agg(x.new ORDER BY x.place) AS news,
+            array_agg(x.old ORDER BY x.place) AS olds
+          FROM (VALUES \(columns.joined(separator: ", "))) x(place, name, new, old, differs)
+          WHERE x.differs) v
+        CROSS JOIN LATERAL (SELECT CASE \(faults("t.").joined(separator: " ")) END AS fault) f
+      WHERE v.names IS NOT NULL
+      """
+  }
+
+  /// Captures rows whose delete is captured, and that are there.
+  var captureReturned: String {
+    capture(
+      from: """
+        \(target) t JOIN (SELECT key FROM \(Self.ledger).captured
+          WHERE mirror = \(mirror) AND tab = \(name) AND kind = 'D') d ON \(isDiffering)
+        """, where: "true")
+  }
 
   private func capture(from: String, where condition: String) -> String {
     let holds = holds("t").map { " AND \($0)" } ?? ""

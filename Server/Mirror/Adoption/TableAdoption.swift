@@ -40,15 +40,18 @@ package struct TableAdoption: Sendable {
   /// Enters the mirror in the ledger of the database, and creates triggers for the tables, in one
   /// transaction. Rows of earlier writes are uploaded later.
   ///
-  /// - Parameter again: whether an entry of the same mirror may be there.
+  /// - Parameters:
+  ///   - again: whether an entry of the same mirror may be there.
+  ///   - isReturning: whether the mirror's file has the rows of a removed mirror: the tables are
+  ///     compared with them instead of being uploaded.
   /// - Throws: ``MirrorFault`` if the database has another mirror of the name.
   package func install(
-    _ plan: MirrorPlan, again: Bool, _ connection: PostgresConnection
+    _ plan: MirrorPlan, again: Bool, isReturning: Bool = false, _ connection: PostgresConnection
   ) throws -> MirrorLedger {
     try connection.transaction { connection in
       let tables = MirrorTables(connection: connection, configuration: configuration)
       let number = try tables.enter(again: again).number
-      for table in plan.tables { try enter(table, number, connection) }
+      for table in plan.tables { try enter(table, number, isReturning, connection) }
       try tables.make(plan, number)
       // No program writes until the end of this transaction: the triggers capture all others.
       for table in plan.tables { try storeLast(of: table, number, connection) }
@@ -57,18 +60,20 @@ package struct TableAdoption: Sendable {
   }
 
   private func enter(
-    _ table: MirrorTable, _ number: Int64, _ connection: PostgresConnection
+    _ table: MirrorTable, _ number: Int64, _ isReturning: Bool, _ connection: PostgresConnection
   ) throws {
     let sql = MirrorSQL(table: table, schema: configuration.schema, mirror: number)
     _ = try connection.query(
       .once(
         """
-        INSERT INTO ferry_mirror.adopted(mirror, tab, total, space_column, space_value)
-        VALUES ($1, $2, \(sql.estimate), $3, $4) ON CONFLICT DO NOTHING
+        INSERT INTO ferry_mirror.adopted(
+          mirror, tab, total, rows, done, former, space_column, space_value)
+        SELECT $1, $2, e.size, CASE WHEN $5 THEN e.size ELSE 0 END, $5, $5, $3, $4
+        FROM (SELECT \(sql.estimate) AS size) e ON CONFLICT DO NOTHING
         """),
       [
         .int8(number), .text(table.name.text), .text(table.adoption?.space?.name),
-        .text(table.adoption?.space?.value),
+        .text(table.adoption?.space?.value), .bool(isReturning),
       ])
   }
 

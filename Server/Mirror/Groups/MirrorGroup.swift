@@ -249,10 +249,12 @@ package struct MirrorGroup: Sendable {
   // MARK: Removing
 
   /// Removes the group's mirrors, triggers and folder. The tables stay, with their rows.
-  package func remove() async throws {
+  ///
+  /// - Parameter forgets: see ``Mirror/remove(_:forgets:)``.
+  package func remove(forgets: Bool) async throws {
     let lock = try folder.lock()
     defer { withExtendedLifetime(lock) {} }
-    for name in mirrors() { try await Mirror.remove(mirror(name)) }
+    for name in mirrors() { try await Mirror.remove(mirror(name), forgets: forgets) }
     let name = configuration.name
     try await PostgresPool.once(configuration.database) { pool in
       try await pool.run { try MirrorGroupTables(name, $0)?.remove($0) }
