@@ -82,12 +82,12 @@ extension MirrorSQL {
 
   // MARK: Slices
 
-  private func row(_ texts: String) -> String {
+  func row(_ texts: String) -> String {
     let parts = zip(table.key, 1...).map { $0.type.decoded("(\(texts))[\($1)]") }
     return "ROW(\(parts.joined(separator: ", ")))"
   }
 
-  private var keyColumns: String {
+  var keyColumns: String {
     table.key.map { "t.\(quoted($0.name))" }.joined(separator: ", ")
   }
 
@@ -204,16 +204,6 @@ extension MirrorSQL {
       SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false))
       WHERE NOT \(isUnsent(keyParameters)) AND NOT EXISTS (SELECT FROM \(target) t WHERE \(matches))
       ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO NOTHING
-      """
-  }
-
-  /// Captures the delete of rows that do not travel, so the space deletes them; `nil` if all rows
-  /// travel. Returns a row for each.
-  var captureOutside: String? {
-    guard let holds = holds("t") else { return nil }
-    return """
-      \(head) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL, NULL
-      FROM \(target) t JOIN \(source(keysOnly: true)) ON \(matches) WHERE NOT \(holds) RETURNING 1
       """
   }
 }

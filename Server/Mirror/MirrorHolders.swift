@@ -1,0 +1,184 @@
+import FerryPersistence
+import FerryPostgres
+import FerryProtocol
+import FerrySyncClient
+
+/// A program's row of an adopted table that the space refuses, since another record has the unique
+/// value.
+struct HeldRow: Sendable {
+  var table: String
+  var key: [String?]
+  /// The key of the other record.
+  var holder: [String?]
+}
+
+/// Writes failed in the replica, since other records have their unique values.
+struct HeldWrites: Error { var rows: [HeldRow] }
+
+/// Makes records of devices give way to programs' rows with the same unique value: each holder
+/// becomes what the company's table has.
+struct MirrorHolders: Sendable {
+  let parts: MirrorParts
+
+  // MARK: Holders
+
+  /// Returns the writes to the replica that free the values. A holder stays if the company's table
+  /// has the value in both rows, or if the table does not have the program's row any more.
+  func returns(for rows: [HeldRow]) async throws -> [CapturedWrite] {
+    var found: [CapturedWrite] = []
+    for row in rows where !found.contains(where: { $0.table == row.table && $0.key == row.holder })
+    {
+      if let write = try await write(for: row) { found.append(write) }
+    }
+    return found
+  }
+
+  private func write(for row: HeldRow) async throws -> CapturedWrite? {
+    guard let sql = parts.sql.first(where: { $0.table.name.text == row.table }) else { return nil }
+    let ledger = parts.ledger
+    let (own, other, isUnsent) = try await parts.pool.run { connection in
+      (
+        try sql.row(row.key, connection), try sql.row(row.holder, connection),
+        try ledger.isUnsent(row.table, row.holder, connection)
+      )
+    }
+    guard let own, !isUnsent else { return nil }
+    let sets = Self.sets(of: sql.table)
+    let isShared = sets.contains { columns in
+      columns.allSatisfy { own[$0] != nil && own[$0] == other?[$0] }
+    }
+    if isShared { return nil }
+    var write = CapturedWrite(
+      id: 0, tries: 0, transaction: "", table: row.table, kind: other == nil ? .delete : .update,
+      key: row.holder)
+    let columns = sql.table.columns.filter { column in sets.contains { $0.contains(column.name) } }
+    if let other {
+      write.names = columns.map(\.name.text)
+      write.values = columns.map { other[$0.name] ?? nil }
+      write.former = write.values
+    }
+    let key = row.key.map { $0 ?? "NULL" }.joined(separator: ", ")
+    let names = columns.map(\.name.text).joined(separator: ", ")
+    write.reason = MirrorAnswers.shown(
+      "the company's row \(key) of table \(row.table) has this \(names)")
+    return write
+  }
+
+  private static func sets(of table: MirrorTable) -> [[Name]] {
+    (table.unique + table.claimed).filter { columns in
+      columns.allSatisfy { table.column($0) != nil }
+    }
+  }
+
+  // MARK: Refused transactions
+
+  /// Sends transactions of programs again that the space has refused because of unique values, once
+  /// the holders have given way.
+  func retryRefused() async throws {
+    let ready = try await parts.replica.read { try parts.file.refused($0.connection).entries }
+    if ready.isEmpty { return }
+    var isAny = false
+    for entry in try await parts.replica.quarantine() where ready.contains(entry.number) {
+      guard let row = heldRow(of: entry) else { continue }
+      let writes = try await returns(for: [row])
+      if writes.isEmpty { continue }
+      try await apply(writes)
+      guard try await isCurrent(entry) else { continue }
+      do {
+        try await parts.replica.retryQuarantined(entry.number)
+        isAny = true
+      } catch let error as ReplicaError {
+        // Its rows are listed as unsent.
+        parts.log("retry", "\(error)")
+      }
+    }
+    if isAny { try await parts.replica.send() }
+  }
+
+  private func heldRow(of entry: QuarantineEntry) -> HeldRow? {
+    guard entry.code == .uniqueTaken, let holder = entry.holder,
+      let refused = entry.operations.first(where: { entry.refused.contains($0.id) }),
+      let table = parts.file.plan.table(refused.key.table.text), table.adoption != nil,
+      let key = table.key(ofRecord: refused.key.record.text),
+      let other = table.key(ofRecord: holder.text)
+    else { return nil }
+    // The holder has not given way by the transaction itself.
+    let isTried = entry.operations.contains {
+      $0.key == RecordKey(table: refused.key.table, record: holder)
+    }
+    return isTried ? nil : HeldRow(table: table.name.text, key: key, holder: other)
+  }
+
+  private func apply(_ writes: [CapturedWrite]) async throws {
+    do {
+      try await parts.replica.writeLate { database, setAge in
+        setAge(0)
+        let writer = MirrorRowWriter(file: parts.file, database: database)
+        for write in writes { _ = try writer.apply(write) }
+      }
+    } catch let error as ReplicaError where error.isConstraint {
+      parts.log("retry", "\(error)")
+    }
+  }
+
+  /// Returns `true` if the tables have the values of a refused transaction: no later one has written
+  /// to the same columns.
+  private func isCurrent(_ entry: QuarantineEntry) async throws -> Bool {
+    var last: [RecordKey: (isDelete: Bool, values: [Name: Value])] = [:]
+    for operation in entry.operations {
+      if operation.kind == .delete {
+        last[operation.key] = (true, [:])
+        continue
+      }
+      var values = last[operation.key]?.values ?? [:]
+      for column in operation.columns where !operation.increments.contains(column.name) {
+        values[column.name] = column.value
+      }
+      last[operation.key] = (false, values)
+    }
+    for (record, row) in last {
+      guard let sql = parts.sql.first(where: { $0.table.name == record.table }),
+        let key = sql.table.key(ofRecord: record.record.text)
+      else { return false }
+      let present = try await parts.pool.run { try sql.row(key, $0) }
+      guard (present == nil) == row.isDelete else { return false }
+      for (name, value) in row.values {
+        guard let column = sql.table.columns.first(where: { $0.name == name }) else { continue }
+        guard let text = present?[name], column.isExact(value, text) else { return false }
+      }
+    }
+    return true
+  }
+}
+
+extension MirrorSQL {
+  /// Returns the texts of the columns of a travelling row; `nil` if there is none.
+  fileprivate func row(
+    _ key: [String?], _ connection: PostgresConnection
+  ) throws -> [Name: String?]? {
+    let found = try connection.query(
+      .once(
+        """
+        SELECT \(columnTexts("t.")) FROM \(travelling) t
+        WHERE ROW(\(keyColumns)) = \(row("$1::text[]"))
+        """), [.array(PostgresArray(key))])
+    guard let texts = try found.first?.array(0, of: String.self) else { return nil }
+    var row: [Name: String?] = [:]
+    for (column, text) in zip(table.key + table.columns, key + texts) {
+      row[column.name] = .some(text)
+    }
+    return row
+  }
+}
+
+extension MirrorLedger {
+  /// Returns `true` if the space does not have a row as the table does.
+  fileprivate func isUnsent(
+    _ table: String, _ key: [String?], _ connection: PostgresConnection
+  ) throws -> Bool {
+    try !connection.query(
+      .once("SELECT FROM ferry_mirror.unsent WHERE mirror = $1 AND tab = $2 AND key = $3"),
+      [.int8(number), .text(table), .array(PostgresArray(key))]
+    ).isEmpty
+  }
+}
