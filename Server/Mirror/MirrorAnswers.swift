@@ -11,9 +11,6 @@ struct RefusedRow: Sendable {
 /// The answers to refused rows of a step: the space gets the rows of the company's tables instead,
 /// since the company's database decides. All calls block.
 struct MirrorAnswers {
-  /// Bytes of a reason sent to a row's author.
-  private static let reasonBytesMax = 1_000
-
   typealias Part = [(texts: MirrorTexts, reason: String)]
 
   let connection: PostgresConnection
@@ -78,7 +75,7 @@ struct MirrorAnswers {
 
   /// Returns PostgreSQL's reason for people.
   static func shown(_ reason: String) -> String {
-    MirrorLedger.storable(String(decoding: reason.utf8.prefix(reasonBytesMax), as: UTF8.self))
+    MirrorLedger.storable(String(reason.cut(bytes: Limits.standard.reasonBytes)))
   }
 }
 

@@ -48,20 +48,16 @@ struct MirrorHolders: Sendable {
       columns.allSatisfy { own[$0] != nil && own[$0] == other?[$0] }
     }
     if isShared { return nil }
-    var write = CapturedWrite(
-      id: 0, tries: 0, transaction: "", table: row.table, kind: other == nil ? .delete : .update,
-      key: row.holder)
-    let columns = sql.table.columns.filter { column in sets.contains { $0.contains(column.name) } }
-    if let other {
-      write.names = columns.map(\.name.text)
-      write.values = columns.map { other[$0.name] ?? nil }
-      write.former = write.values
+    let columns = sql.table.columns.map(\.name).filter { name in
+      sets.contains { $0.contains(name) }
     }
     let key = row.key.map { $0 ?? "NULL" }.joined(separator: ", ")
-    let names = columns.map(\.name.text).joined(separator: ", ")
-    write.reason = MirrorAnswers.shown(
-      "the company's row \(key) of table \(row.table) has this \(names)")
-    return write
+    let names = columns.map(\.text).joined(separator: ", ")
+    let write = CapturedWrite(
+      id: 0, tries: 0, transaction: "", table: row.table, kind: .delete, key: row.holder,
+      reason: MirrorAnswers.shown(
+        "the company's row \(key) of table \(row.table) has this \(names)"))
+    return other.map { write.changed(columns, to: $0) } ?? write
   }
 
   private static func sets(of table: MirrorTable) -> [[Name]] {
@@ -78,14 +74,12 @@ struct MirrorHolders: Sendable {
     let ready = try await parts.replica.read { try parts.file.refused($0.connection).entries }
     if ready.isEmpty { return }
     var isAny = false
-    for entry in try await parts.replica.quarantine() where ready.contains(entry.number) {
+    for entry in try await parts.replica.quarantine.entries() where ready.contains(entry.number) {
       guard let row = heldRow(of: entry) else { continue }
       let writes = try await returns(for: [row])
-      if writes.isEmpty { continue }
-      try await apply(writes)
-      guard try await isCurrent(entry) else { continue }
+      guard !writes.isEmpty, try await apply(writes), try await isCurrent(entry) else { continue }
       do {
-        try await parts.replica.retryQuarantined(entry.number)
+        try await parts.replica.quarantine.retry(entry.number)
         isAny = true
       } catch let error as ReplicaError {
         // Its rows are listed as unsent.
@@ -109,15 +103,24 @@ struct MirrorHolders: Sendable {
     return isTried ? nil : HeldRow(table: table.name.text, key: key, holder: other)
   }
 
-  private func apply(_ writes: [CapturedWrite]) async throws {
+  /// Returns `true` if the replica permits the writes.
+  private func apply(_ writes: [CapturedWrite]) async throws -> Bool {
     do {
-      try await parts.replica.writeLate { database, setAge in
-        setAge(0)
+      try await parts.replica.writeMarked { database, marks in
         let writer = MirrorRowWriter(file: parts.file, database: database)
-        for write in writes { _ = try writer.apply(write) }
+        for write in writes {
+          marks.reason = write.reason
+          _ = try writer.apply(write)
+        }
       }
+      return true
     } catch let error as ReplicaError where error.isConstraint {
       parts.log("retry", "\(error)")
+      return false
+    } catch let fault as MirrorFault {
+      // Others have changed a row meanwhile.
+      parts.log("retry", fault.description)
+      return false
     }
   }
 
@@ -148,6 +151,18 @@ struct MirrorHolders: Sendable {
       }
     }
     return true
+  }
+}
+
+extension CapturedWrite {
+  /// Returns an update of columns to the values of a row of the table.
+  fileprivate func changed(_ columns: [Name], to row: [Name: String?]) -> CapturedWrite {
+    var write = self
+    write.kind = .update
+    write.names = columns.map(\.text)
+    write.values = columns.map { row[$0] ?? nil }
+    write.former = write.values
+    return write
   }
 }
 

@@ -81,6 +81,7 @@ struct MirrorStep {
     _ = try connection.query(
       .once("SELECT set_config('ferry.space', $1, true)"), [.text(space)])
     try connection.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0")
+    try connection.execute("SET LOCAL extra_float_digits = 1")
     if isCareful { try connection.execute("SET CONSTRAINTS ALL IMMEDIATE") }
     if sql.contains(where: { $0.table.adoption?.condition != nil }) {
       // A condition means the same as in the triggers. Otherwise programs' triggers have their

@@ -49,6 +49,15 @@ struct MirrorAnswerTests {
     try await company.expectEqual(Self.tasks, count: 4)
     try await company.expectEqual(Self.lists, count: 3)
     try await stage.mirror(["status", "crm"])
+    // The author has the refused values, with PostgreSQL's reason.
+    let entries = try await device.open().quarantine.entries()
+    let reasons = Dictionary(
+      uniqueKeysWithValues: entries.map {
+        ("\($0.operations[0].key.table) \($0.operations[0].key.record)", $0.detail)
+      })
+    #expect(
+      Set(reasons.keys) == ["tasks 2", "tasks 4", "tasks 5", "tasks 6", "tasks 8", "lists 3"])
+    #expect(reasons["tasks 2"]?.contains("tasks_title_check") == true, "\(reasons)")
     // A row that the company's other tables need.
     try await device.write("DELETE FROM tasks WHERE id = 1; DELETE FROM lists WHERE id = 1")
     try await device.exchange()

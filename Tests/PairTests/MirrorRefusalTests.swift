@@ -83,6 +83,10 @@ struct MirrorRefusalTests {
     #expect(try stage.rows("SELECT id::text FROM notes") == [["2"]])
     // The device's row has given way, on the device as well.
     #expect(try stage.rows(Self.users) == [["1", "ada@x"], ["8", "bob@x"]])
+    let entries = try await device.open().quarantine.entries()
+    #expect(entries.map(\.code) == [.overruled])
+    #expect(entries.first?.detail == "the company's row 1 of table users has this email")
+    #expect(entries.first?.operations.first?.columns.contains { $0.value == "ada@x" } == true)
     #expect(try stage.rows("SELECT tab FROM ferry_mirror.unsent") == [])
     try await stage.mirror(["status", "crm"])
     try await Self.stop(run)

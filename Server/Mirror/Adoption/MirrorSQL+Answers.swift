@@ -18,7 +18,9 @@ extension MirrorSQL {
     guard !isDelete else { return captureAnswers(isDelete: true, where: isThere) }
     let differing = returnable.map { column in
       let place = table.columns.firstIndex(of: column) ?? 0
-      return column.differs("t.\(quoted(column.name))", column.type.decoded("x.c\(place)"))
+      let stored = column.type.stored("t.\(quoted(column.name))")
+      return
+        "\(stored) IS DISTINCT FROM \(column.type.compared(column.type.decoded("x.c\(place)")))"
     }
     return captureAnswers(
       isDelete: false,
@@ -80,18 +82,6 @@ extension MirrorSQL {
     WHERE c.mirror = \(mirror) AND c.tab = \(name) AND c.kind = 'A' AND c.vals IS NULL
       AND EXISTS (SELECT FROM \(travelling) t WHERE ROW(\(keyColumns)) = \(row("c.key")))
     """
-  }
-}
-
-extension MirrorColumn {
-  /// Returns the SQL of whether PostgreSQL has made another value of the one sent.
-  fileprivate func differs(_ stored: String, _ sent: String) -> String {
-    switch type {
-    // A column of four bytes has the same number in other bits.
-    case .double: "\(stored)::text::double precision IS DISTINCT FROM \(sent)"
-    case .json: "\(stored)::text IS DISTINCT FROM \(sent)::text"
-    default: "\(stored) IS DISTINCT FROM \(sent)"
-    }
   }
 }
 
