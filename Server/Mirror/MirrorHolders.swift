@@ -20,17 +20,65 @@ struct HeldWrites: Error { var rows: [HeldRow] }
 struct MirrorHolders: Sendable {
   let parts: MirrorParts
 
+  /// Records that give way at once.
+  private static let returnedMax = 1_000
+
   // MARK: Holders
 
   /// Returns the writes to the replica that free the values. A holder stays if the company's table
   /// has the value in both rows, or if the table does not have the program's row any more.
   func returns(for rows: [HeldRow]) async throws -> [CapturedWrite] {
     var found: [CapturedWrite] = []
-    for row in rows where !found.contains(where: { $0.table == row.table && $0.key == row.holder })
-    {
-      if let write = try await write(for: row) { found.append(write) }
+    for row in rows {
+      let isFound = found.contains { $0.table == row.table && $0.key == row.holder }
+      guard !isFound, let write = try await write(for: row) else { continue }
+      var writes = [write]
+      var place = 0
+      // The company has no rows that refer to a row unknown to it.
+      while place < writes.count, writes.count <= Self.returnedMax {
+        if writes[place].kind == .delete { writes += try await children(of: writes[place]) }
+        place += 1
+      }
+      if writes.count <= Self.returnedMax { found += writes.reversed() }
     }
     return found
+  }
+
+  /// Returns the writes that make the rows referring to a deleted one those of the company's tables.
+  private func children(of parent: CapturedWrite) async throws -> [CapturedWrite] {
+    var found: [CapturedWrite] = []
+    for sql in parts.sql {
+      for reference in sql.table.references where reference.table.text == parent.table {
+        let columns = reference.columns
+        let children = try await parts.replica.read { database in
+          try keys(of: sql.table, by: columns, parent, database)
+        }
+        for key in children where key != parent.key || sql.table.name.text != parent.table {
+          let row = try await parts.pool.run { try sql.row(key, $0) }
+          let write = CapturedWrite(
+            id: 0, tries: 0, transaction: "", table: sql.table.name.text, kind: .delete, key: key,
+            reason: parent.reason)
+          found.append(row.map { write.changed(columns, to: $0) } ?? write)
+        }
+      }
+    }
+    return found
+  }
+
+  /// Returns the keys of rows of the replica that refer to a row.
+  private func keys(
+    of table: MirrorTable, by columns: [Name], _ parent: CapturedWrite, _ database: Database
+  ) throws -> [[String?]] {
+    guard let other = parts.file.plan.table(parent.table) else { return [] }
+    let conditions = columns.map { "\(quoted($0)) = ?" }.joined(separator: " AND ")
+    let rows = try database.query(
+      """
+      SELECT \(MirrorFile.keys(table, "")) FROM \(quoted(table.name)) WHERE \(conditions)
+      LIMIT \(Self.returnedMax + 1)
+      """, try other.values(ofKey: parent.key))
+    return rows.compactMap { row in
+      try? table.texts(ofKey: table.key.map { row[$0.name.text] })
+    }
   }
 
   private func write(for row: HeldRow) async throws -> CapturedWrite? {
