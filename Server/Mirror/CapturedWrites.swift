@@ -1,3 +1,5 @@
+import FerryPostgres
+
 /// A write of a program to a mirrored table, as PostgreSQL has recorded it.
 package struct CapturedWrite: Sendable, Equatable {
   enum Kind: String, Sendable {
@@ -10,6 +12,9 @@ package struct CapturedWrite: Sendable, Equatable {
     case slice = "S"
     /// A row of an adopted table that no device can hold.
     case unfit = "X"
+    /// A row of an adopted table after a step: PostgreSQL has refused the space's row, or has made
+    /// another one of it.
+    case answer = "A"
   }
 
   var id: Int64
@@ -26,8 +31,15 @@ package struct CapturedWrite: Sendable, Equatable {
   /// The written columns.
   var names: [String] = []
   var values: [String?] = []
-  /// The values before an update, or the key before a change of the key.
+  /// The values before an update, the key before a change of the key, or the values answered by
+  /// PostgreSQL.
   var former: [String?] = []
+  /// True if an answer is that the table has no such row.
+  var isAbsent = false
+  /// True if an answer is about a row deleted in the space.
+  var answersDelete = false
+  /// The reason why the space's row is changed, for its author.
+  var reason: String?
 
   /// The time since the program's write, in milliseconds. The clocks of PostgreSQL's machine and of
   /// this one may differ.
@@ -37,9 +49,45 @@ package struct CapturedWrite: Sendable, Equatable {
     return ageAtReading + Int64(since)
   }
 
+  /// True if the table has no such row after the write.
+  var isDelete: Bool { kind == .delete || kind == .answer && isAbsent }
+
+  /// An answer with values as a write of the whole row, whatever the space has by now.
+  var asWhole: CapturedWrite {
+    guard kind == .answer, !isAbsent, !answersDelete else { return self }
+    var write = self
+    (write.kind, write.former) = (.slice, [])
+    return write
+  }
+
   /// The rows changed by the write.
   var rows: [[String?]] {
     [[table] + key] + (kind == .rekey ? [[table] + former] : [])
+  }
+}
+
+extension CapturedWrite {
+  /// Reads a row of the ledger; `nil` if the kind of the write is unknown.
+  ///
+  /// - Parameters:
+  ///   - now: PostgreSQL's clock at the reading, in milliseconds since 1970.
+  ///   - readAt: the same moment by this process's clock.
+  init?(_ row: PostgresRow, at now: Int64, _ readAt: ContinuousClock.Instant) throws {
+    guard let kind = Kind(rawValue: try row.text(3)) else { return nil }
+    self.init(
+      id: try row.int8(0), tries: try row.int8(8), transaction: try row.text(1),
+      ageAtReading: max(0, now - (try row.int8(9))), readAt: readAt, table: try row.text(2),
+      kind: kind, key: try row.array(4, of: String.self))
+    reason = try row.ifPresent(10, as: String.self)
+    if kind == .delete { return }
+    // A row that no device can hold has the reason here.
+    names = try row.array(5, of: String.self).compactMap(\.self)
+    isAbsent = row.isNull(6)
+    if !isAbsent { values = try row.array(6, of: String.self) }
+    answersDelete = kind == .answer && row.isNull(7)
+    if !answersDelete, [.update, .rekey, .answer].contains(kind) {
+      former = try row.array(7, of: String.self)
+    }
   }
 }
 

@@ -144,7 +144,10 @@ package final class Mirror: Sendable {
         throw stopped
       } catch {
         if Task.isCancelled { break }
-        log("error", "\(error)")
+        // Nothing travels until the right is granted.
+        let isRefused = (error as? PostgresError)?.isAboutRights == true
+        log(isRefused ? "stopped" : "error", "\(error)")
+        if isRefused, let figures = try? await rounds.figures(isStopped: true) { onRound(figures) }
         try? await rounds.recordStop(error)
         hadFault = true
         // The database may be another one now, restored from a backup.

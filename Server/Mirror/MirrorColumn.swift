@@ -68,6 +68,12 @@ package enum MirrorType: String, Sendable, CaseIterable {
     }
   }
 
+  /// Returns the SQL of a value to compare with one sent. A column of four bytes has the same number
+  /// in other bits.
+  func stored(_ value: String) -> String {
+    self == .double ? "\(value)::text::double precision" : compared(value)
+  }
+
   /// Returns the SQL of a value as it is compared: PostgreSQL compares no `json`.
   func compared(_ value: String) -> String { self == .json ? "\(value)::text" : value }
 }

@@ -19,6 +19,8 @@ extension MirrorFile {
     /// True if another operation of the transaction is the reason, or if a program has since
     /// written to the row, or to the record with the unique value.
     var canRetry: Bool
+    /// True if another device has replaced a confirmed write, with a reason.
+    var isOverruled: Bool
   }
 
   /// Returns the rows of refused transactions, with their entries of the quarantine. The replica
@@ -35,6 +37,8 @@ extension MirrorFile {
         let key = table.key(ofRecord: operation.record)
       else { continue }
       entries.insert(operation.entry)
+      // The space has had it, and the table gets the later values.
+      if operation.isOverruled { continue }
       if operation.isAwaited, !withAwaited {
         awaited.insert(operation.entry)
         continue
@@ -68,7 +72,7 @@ extension MirrorFile {
         WHERE state < 2 AND seq > (SELECT min(seq) FROM ferry_quarantine) GROUP BY tbl, record)
       SELECT entry, q.tbl, q.record, kind = 'delete', code, detail, EXISTS (
           SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record), holder,
-        code IS NULL OR own.seq > q.seq OR other.seq > q.seq
+        code IS NULL OR own.seq > q.seq OR other.seq > q.seq, code IS 'overruled'
       FROM ferry_quarantine AS q
         LEFT JOIN later AS own ON own.tbl = q.tbl AND own.record = q.record
         LEFT JOIN later AS other ON other.tbl = q.tbl AND other.record = q.holder
@@ -80,7 +84,7 @@ extension MirrorFile {
         entry: row.int64(0), table: row.text(1), record: row.text(2),
         isDelete: row.int64(3) != 0, reason: row.isNull(4) ? nil : row.text(5),
         holder: row.optionalText(7), isAwaited: row.int64(6) != 0,
-        canRetry: !row.isNull(8) && row.int64(8) != 0)
+        canRetry: !row.isNull(8) && row.int64(8) != 0, isOverruled: row.int64(9) != 0)
     }
   }
 

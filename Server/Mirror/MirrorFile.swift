@@ -2,6 +2,7 @@ import FerryCryptography
 import FerryPersistence
 import FerryProtocol
 import FerrySQLite
+import FerrySyncClient
 import Foundation
 
 /// A mirror's own tables in the file of the replica. Triggers record there which rows a table in
@@ -41,6 +42,28 @@ struct MirrorFile: Sendable {
   private static let isAny = "TRUE"
 
   // MARK: Preparing
+
+  /// Creates the missing tables of adopted ones, without unique values: the company's database
+  /// decides which row has one. Foreign keys need some of them.
+  static func createTables(
+    _ adopted: [Name], of schema: SpaceSchema, _ database: Database
+  ) throws {
+    let references = schema.tables.values.flatMap { $0.definition?.references ?? [] }
+    for name in adopted {
+      guard var table = schema.tables[name]?.definition,
+        try database.query(
+          "SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND name = ?",
+          [.text(name.text)]
+        ).isEmpty
+      else { continue }
+      table.unique.removeAll { columns in
+        !references.contains { $0.table == name && Set($0.to) == Set(columns) }
+      }
+      for statement in table.statements(name: name, local: { ($0, $1) }) {
+        try database.execute(single: statement)
+      }
+    }
+  }
 
   /// Creates the missing tables and triggers. All rows of a table without a trigger count as
   /// changed.

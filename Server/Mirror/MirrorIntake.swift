@@ -27,6 +27,7 @@ struct MirrorIntake: Sendable {
   /// Applies some captured writes to the space. Returns `true` if there were any.
   private func readSome() async throws -> Bool {
     try await sendRead()
+    try await parts.pool.run { try parts.ledger.forgetAnswers(parts.sql, $0) }
     let captured = try await parts.pool.run { try parts.ledger.captured($0) }
     guard !captured.writes.isEmpty else { return false }
     for failure in try await apply(captured) {
@@ -84,14 +85,50 @@ struct MirrorIntake: Sendable {
   private func write(
     _ captured: CapturedWrites, checksEach: Bool = false
   ) async throws -> [FailedWrite] {
+    var returns: [CapturedWrite] = []
+    while true {
+      do {
+        return try await write(captured, checksEach: checksEach, after: returns, isLast: false)
+      } catch let held as HeldWrites {
+        let more = try await MirrorHolders(parts: parts).returns(for: held.rows)
+        if more.isEmpty { break }
+        returns += more
+      }
+    }
+    return try await write(captured, checksEach: checksEach, after: returns, isLast: true)
+  }
+
+  /// - Parameters:
+  ///   - returns: writes before: records of devices that give way.
+  ///   - isLast: whether rows stay unsent if other records have their unique values.
+  /// - Throws: ``HeldWrites``.
+  private func write(
+    _ captured: CapturedWrites, checksEach: Bool, after returns: [CapturedWrite], isLast: Bool
+  ) async throws -> [FailedWrite] {
     try await parts.replica.writeMarked { database, marks in
       let taking = MirrorTaking(
         file: parts.file, database: database, marks: marks, age: parts.sides.age)
       var failed: [FailedWrite] = []
       try parts.sides.taking(database) {
-        failed = try taking.apply(captured, checksEach: checksEach)
+        failed = try taking.apply(captured, after: returns, checksEach: checksEach)
+        let held = isLast ? [] : heldRows(failed, beside: returns)
+        if !held.isEmpty { throw HeldWrites(rows: held) }
       }
       return failed
+    }
+  }
+
+  /// Returns the failed rows of adopted tables whose holders have not given way yet.
+  private func heldRows(
+    _ failed: [FailedWrite], beside returns: [CapturedWrite]
+  ) -> [HeldRow] {
+    failed.compactMap { failure in
+      let write = failure.write
+      guard let holder = failure.holder,
+        parts.file.plan.table(write.table)?.adoption != nil,
+        !returns.contains(where: { $0.table == write.table && $0.key == holder })
+      else { return nil }
+      return HeldRow(table: write.table, key: write.key, holder: holder)
     }
   }
 

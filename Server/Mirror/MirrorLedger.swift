@@ -53,9 +53,10 @@ package struct MirrorLedger: Sendable {
       xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
       at timestamptz NOT NULL DEFAULT clock_timestamp(),
       tab text NOT NULL,
-      kind "char" NOT NULL,                 -- I, U, D, or K for another key
+      kind "char" NOT NULL,                 -- I, U, D, or K for another key; A answers a step
       key text[] NOT NULL,
       names text[], vals text[], olds text[],
+      reason text,                          -- of an answer: why PostgreSQL refuses the space's row
       tries bigint NOT NULL DEFAULT 0,      -- how often it has been put off
       -- One index: a second one costs programs as much as the row itself.
       PRIMARY KEY (mirror, xid, id));
@@ -154,7 +155,7 @@ package struct MirrorLedger: Sendable {
       .once(
         """
         SELECT id, xid::text, tab, kind::text, key, names, vals, olds, tries,
-          (extract(epoch FROM at) * 1000)::bigint FROM (
+          (extract(epoch FROM at) * 1000)::bigint, reason FROM (
           SELECT *, sum(size) OVER (ORDER BY place, tries, id) - size AS before FROM (
             SELECT c.*, t.place, 320 + coalesce(octet_length(c.vals::text), 0) AS size
             FROM ferry_mirror.captured c
@@ -172,20 +173,8 @@ package struct MirrorLedger: Sendable {
     ).first?.int8(0)
     let readAt = ContinuousClock.now
     for row in writesRead {
-      let transaction = try row.text(1)
-      guard let kind = CapturedWrite.Kind(rawValue: try row.text(3)) else { continue }
-      var write = CapturedWrite(
-        id: try row.int8(0), tries: try row.int8(8), transaction: transaction,
-        ageAtReading: max(0, (now ?? 0) - (try row.int8(9))), readAt: readAt,
-        table: try row.text(2), kind: kind,
-        key: try row.array(4, of: String.self))
-      if kind != .delete {
-        // A row that no device can hold has the reason here.
-        write.names = try row.array(5, of: String.self).compactMap(\.self)
-        write.values = try row.array(6, of: String.self)
-      }
-      if kind == .update || kind == .rekey { write.former = try row.array(7, of: String.self) }
-      writes[places[transaction] ?? 0].append(write)
+      guard let write = try CapturedWrite(row, at: now ?? 0, readAt) else { continue }
+      writes[places[write.transaction] ?? 0].append(write)
     }
     var found = CapturedWrites()
     for (writes, size) in zip(writes, sizes) {
@@ -384,10 +373,14 @@ package struct MirrorLedger: Sendable {
 }
 
 /// A row that the table in PostgreSQL cannot hold.
-package struct DeferredRow: Sendable, Equatable {
+package struct DeferredRow: Sendable, Equatable, CustomStringConvertible {
   package var table: String
   package var key: [String?]
   package var reason: String
+
+  package var description: String {
+    "\(table) \(key.map { $0 ?? "NULL" }.joined(separator: ", ")): \(reason)"
+  }
 
   /// The table and the key.
   var row: [String?] { [table] + key }

@@ -25,6 +25,7 @@ struct MirrorOutput: Sendable {
     guard isChanged || retriesDeferred else { return .nothing }
     let deferred = try await parts.pool.run { try parts.ledger.deferred($0, canRetry: true) }
     guard isChanged || !deferred.isEmpty else { return .nothing }
+    try await MirrorHolders(parts: parts).retryRefused()
     let (turn, unchanged) = try await parts.replica.write { database in
       var unchanged: Set<[String?]> = []
       // Each change may be what they wait for.
@@ -46,15 +47,41 @@ struct MirrorOutput: Sendable {
     } catch let error as PostgresError where error.isAboutRow {
       brought = try await write(before: turn, unchanged, isCareful: true)
     }
+    for row in brought.unholdable { try await remove(row) }
     try await parts.replica.write { try parts.file.endTurn(turn, $0) }
     parts.log("applied", "\(brought.count.grouped) rows")
     let refused = brought.refused
-    for row in refused.rows.prefix(Self.loggedMax) { parts.log("unsent", row.description) }
-    if refused.rows.count > Self.loggedMax {
-      parts.log("unsent", "\((refused.rows.count - Self.loggedMax).grouped) more rows")
-    }
+    log("unsent", refused.rows.map(\.description))
+    log("returned", brought.returned.map(\.description))
     for entry in refused.entries { try await parts.replica.quarantine.discard(entry) }
     return brought.hasCaptured || !refused.entries.isEmpty ? .needsMore : .brought
+  }
+
+  private func log(_ event: String, _ rows: [String]) {
+    for row in rows.prefix(Self.loggedMax) { parts.log(event, row) }
+    if rows.count > Self.loggedMax {
+      parts.log(event, "\((rows.count - Self.loggedMax).grouped) more rows")
+    }
+  }
+
+  /// Deletes a record of the space whose key no table can hold: PostgreSQL cannot answer it.
+  private func remove(_ row: RefusedRow) async throws {
+    let table = parts.file.plan.tables[row.row.table]
+    let key = row.row.key.map(\.keyText)
+    do {
+      try await parts.replica.writeMarked { database, marks in
+        marks.reason = row.reason
+        try MirrorRowWriter(file: parts.file, database: database).remove(row.row.key, from: table)
+      }
+      parts.log(
+        "returned",
+        DeferredRow(table: table.name.text, key: key, reason: row.reason).description)
+    } catch let error as ReplicaError where error.isConstraint {
+      // Another record refers to it.
+      try await parts.pool.run {
+        try parts.ledger.defer(table.name, key, row.reason, canRetry: false, $0)
+      }
+    }
   }
 
   /// Stores refused rows before a step: a step with many rows takes a while.
@@ -72,6 +99,9 @@ struct MirrorOutput: Sendable {
     var hasCaptured: Bool
     /// Rows recorded as unsent, with the entries of the quarantine without further rows.
     var refused: (rows: [UnsentRow], entries: [Int64])
+    /// Rows given back to the space as PostgreSQL has them.
+    var returned: [DeferredRow]
+    var unholdable: [RefusedRow]
   }
 
   /// - Parameter unchanged: tables and keys of deferred rows, unchanged since their last try.
@@ -91,14 +121,15 @@ struct MirrorOutput: Sendable {
           // without an end.
           let reverted = refused.rows.map { [$0.table] + $0.key }
           var step = try MirrorStep(
-            connection, parts.ledger, parts.sql, unchanged: unchanged.union(reverted),
-            isCareful: isCareful)
+            connection, parts.ledger, parts.sql, space: parts.sides.configuration.space,
+            unchanged: unchanged.union(reverted), isCareful: isCareful)
           let applied = try source.first("SELECT applied FROM ferry_replica") { $0.int64(0) } ?? 0
           try parts.file.changes(before: turn, source) { try step.add($0) }
           try step.finish()
           try parts.ledger.store(turn: turn, after: ended, applied: applied, connection)
           return Brought(
-            count: step.count, hasCaptured: step.hasCaptured, refused: refused)
+            count: step.count, hasCaptured: step.hasCaptured, refused: refused,
+            returned: step.returned, unholdable: step.unholdable)
         }
       }
     }

@@ -8,6 +8,8 @@ package struct MirrorTable: Sendable, Equatable {
   /// The columns beside the key.
   package var columns: [MirrorColumn]
   package var unique: [[Name]]
+  /// Unique columns by a rule of the space; the definition does not have all of them.
+  package var claimed: [[Name]] = []
   package var indexes: [[Name]]
   package var references: [DeclaredReference]
   /// Columns beside the key: rows on devices follow them, rows in PostgreSQL do not.
@@ -120,7 +122,7 @@ package struct MirrorPlan: Sendable, Equatable {
           + "mirror adds it: the space keeps the values of the others")
     }
     return MirrorTable(
-      name: name, key: key, columns: columns, unique: definition.unique,
+      name: name, key: key, columns: columns, unique: definition.unique, claimed: rules.unique,
       indexes: definition.indexes, references: definition.references)
   }
 

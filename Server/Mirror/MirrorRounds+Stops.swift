@@ -1,4 +1,6 @@
 import FerryPostgres
+import FerryProtocol
+import FerrySyncClient
 
 /// Stops of a mirror, retries of unsent rows, and the displayed figures.
 extension MirrorRounds {
@@ -14,6 +16,18 @@ extension MirrorRounds {
     let isLasting = error.map { $0.isAboutDefinition || $0.isAboutRights } ?? false
     let fault = isLasting ? error?.message : nil
     try await pool.run { try ledger.store(fault: fault, $0) }
+  }
+
+  /// Creates and tracks the missing tables of adopted ones in the mirror's file.
+  func trackAdopted() async throws {
+    let schema = try await replica.pulledSchema()
+    let tracked = Set(try await replica.status().tables)
+    let missing = configuration.adoptions.keys.map { Name($0) }.sorted().filter {
+      !tracked.contains($0) && schema.tables[$0]?.definition != nil
+    }
+    if missing.isEmpty { return }
+    try await replica.write { try MirrorFile.createTables(missing, of: schema, $0) }
+    try await replica.track(missing)
   }
 
   func checkStops() async throws {

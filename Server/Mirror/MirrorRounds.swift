@@ -223,6 +223,7 @@ package final class MirrorRounds: Sendable {
     let isLastTry = state.isIncomplete
     // Later, a pull comes after the writes that programs have made without it.
     if try await replica.status().cursor == nil { _ = try await replica.sync() }
+    try await trackAdopted()
     for fault in try await replica.trackAll().faults {
       log("table", "\(fault.table): \(fault.reason)")
     }

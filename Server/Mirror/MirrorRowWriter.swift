@@ -8,7 +8,8 @@ struct MirrorRowWriter {
 
   /// Frees the unique values written by an update.
   func empty(_ write: CapturedWrite) throws {
-    guard write.kind == .update, let table = file.plan.table(write.table) else { return }
+    guard [.update, .slice].contains(write.kind), let table = file.plan.table(write.table)
+    else { return }
     let names = Set(write.names.map { Name($0) })
     let columns = table.columns.filter { names.contains($0.name) }
     try empty(table, try table.values(ofKey: write.key), columns)
@@ -61,6 +62,7 @@ struct MirrorRowWriter {
       try insert(table, key, columns, values)
       if !isExact(columns, values, write) { try file.mark(table, key, database) }
     case .unfit: break
+    case .answer: try answer(write, table, key, columns, values)
     case .update: return try update(write, table, key, columns, values)
     case .rekey:
       let former = try table.values(ofKey: write.former)
@@ -134,12 +136,56 @@ struct MirrorRowWriter {
     return true
   }
 
+  /// Gives a row the values of PostgreSQL, as far as it is still the one that the step has written.
+  /// A later change of it comes with the next step.
+  private func answer(
+    _ write: CapturedWrite, _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn],
+    _ values: [Value]
+  ) throws {
+    let name = quoted(table.name)
+    let row = try database.query("SELECT * FROM \(name) WHERE \(Self.hasKey(table))", key).first
+    if write.answersDelete {
+      if row == nil, !write.isAbsent { try insert(table, key, columns, values) }
+      return
+    }
+    guard let row else { return }
+    let isSame = zip(columns, write.former).map { column, former in
+      // PostgreSQL cannot hold other values.
+      (try? column.text(of: row[column.name.text])).map { $0 == former } ?? true
+    }
+    if write.isAbsent {
+      guard !isSame.contains(false) else { return }
+      try database.execute(single: "DELETE FROM \(name) WHERE \(Self.hasKey(table))", key)
+      return
+    }
+    var (sets, new): ([String], [Value]) = ([], [])
+    for (place, column) in columns.enumerated() {
+      let present = row[column.name.text]
+      guard isSame[place] || column.policy == .counter || column.policy == .textMerge else {
+        continue
+      }
+      let former = isSame[place] ? present : try column.value(of: write.former[place])
+      if column.isExact(former, write.values[place]) { continue }
+      sets.append("\(quoted(column.name)) = ?")
+      new.append(column.merged(values[place], over: present, from: former))
+    }
+    if sets.isEmpty { return }
+    try database.execute(
+      single: "UPDATE \(name) SET \(sets.joined(separator: ", ")) WHERE \(Self.hasKey(table))",
+      new + key)
+  }
+
   /// Returns `true` if PostgreSQL has the values of a write already. If so, the row is not brought
   /// back: a program that writes to it all the time would delay each step.
   private func isExact(
     _ columns: [MirrorColumn], _ values: [Value], _ write: CapturedWrite
   ) -> Bool {
     zip(zip(columns, values), write.values).allSatisfy { $0.0.isExact($0.1, $1) }
+  }
+
+  func remove(_ key: [Value], from table: MirrorTable) throws {
+    try database.execute(
+      single: "DELETE FROM \(quoted(table.name)) WHERE \(Self.hasKey(table))", key)
   }
 
   func has(_ key: [Value], _ table: MirrorTable) throws -> Bool {

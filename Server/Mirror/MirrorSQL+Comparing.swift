@@ -6,17 +6,18 @@ extension MirrorSQL {
   func differs(_ one: String, _ other: String) -> String {
     guard !table.columns.isEmpty else { return "false" }
     let lists = [one, other].map { row in
-      table.columns.map { $0.type.compared("\(row).\(quoted($0.name))") }
+      table.columns.map { $0.type.stored("\(row).\(quoted($0.name))") }
         .joined(separator: ", ")
     }
     return "ROW(\(lists[0])) IS DISTINCT FROM ROW(\(lists[1]))"
   }
 
-  /// The statements of a comparison: a table for the replica's rows, and these rows.
+  /// The statements of a comparison: a table for the replica's rows, and these rows. The types are
+  /// the mirror's: a company's type may round a value.
   var makeCopy: String {
-    "CREATE TEMP TABLE ferry_copy ON COMMIT DROP AS SELECT * FROM (SELECT "
-      + (table.all.map { quoted($0.name) }).joined(separator: ", ")
-      + " FROM \(target)) t WITH NO DATA"
+    let columns = table.all.map { "NULL::\($0.type.rawValue) AS \(quoted($0.name))" }
+    return "CREATE TEMP TABLE ferry_copy ON COMMIT DROP AS SELECT "
+      + columns.joined(separator: ", ") + " WITH NO DATA"
   }
 
   var fillCopy: String {

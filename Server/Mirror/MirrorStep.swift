@@ -1,4 +1,3 @@
-import FerryCryptography
 import FerryPlatform
 import FerryPostgres
 import FerryProtocol
@@ -10,6 +9,16 @@ struct MirrorRow: Sendable, Equatable {
   var key: [Value]
   /// The values of the other columns; `nil` if the row is deleted.
   var values: [Value]?
+}
+
+/// A row of the replica as PostgreSQL reads it.
+struct MirrorTexts: Sendable {
+  var row: MirrorRow
+  var key: [String?]
+  /// The values of the other columns; `nil` if the row is deleted.
+  var texts: [String?]?
+
+  var bytes: Int { (texts ?? []).reduce(0) { $0 + ($1?.utf8.count ?? 0) } }
 }
 
 /// A program has written to a row right before a step changes it. The program's write comes first.
@@ -24,14 +33,7 @@ struct MirrorStep {
   static let batchBytesMax = 8 << 20
 
   /// A row as PostgreSQL reads it.
-  private struct Pending {
-    var row: MirrorRow
-    var key: [String?]
-    /// The values of the other columns; `nil` if the row is deleted.
-    var texts: [String?]?
-
-    var bytes: Int { (texts ?? []).reduce(0) { $0 + ($1?.utf8.count ?? 0) } }
-  }
+  private typealias Pending = MirrorTexts
 
   let connection: PostgresConnection
   let ledger: MirrorLedger
@@ -53,6 +55,12 @@ struct MirrorStep {
   private var isDelete = false
   /// Rows refused in this step.
   private var refused: [(row: MirrorRow, error: PostgresError)] = []
+  /// Rows of adopted tables with values that PostgreSQL cannot hold.
+  private var unfit: [RefusedRow] = []
+  /// Rows of adopted tables with keys that PostgreSQL cannot hold: the space has to delete them.
+  private(set) var unholdable: [RefusedRow] = []
+  /// Rows of adopted tables given back to the space as PostgreSQL has them, with the reason.
+  private(set) var returned: [DeferredRow] = []
   /// True after a change of a row behind a refused one.
   private var mayHelp = false
   /// Rows deferred in this step.
@@ -62,14 +70,18 @@ struct MirrorStep {
   /// True after the capture of rows to change in the space: they are an effect of the step.
   private(set) var hasCaptured = false
 
+  /// - Parameter space: the name of the space, for programs' triggers.
   init(
-    _ connection: PostgresConnection, _ ledger: MirrorLedger, _ sql: [MirrorSQL],
+    _ connection: PostgresConnection, _ ledger: MirrorLedger, _ sql: [MirrorSQL], space: String,
     unchanged: Set<[String?]>, isCareful: Bool
   ) throws {
     (self.connection, self.ledger, self.sql) = (connection, ledger, sql)
     (self.unchanged, self.isCareful) = (unchanged, isCareful)
     try connection.execute("SELECT set_config('ferry.mirror', '\(ledger.number)', true)")
+    _ = try connection.query(
+      .once("SELECT set_config('ferry.space', $1, true)"), [.text(space)])
     try connection.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0")
+    try connection.execute("SET LOCAL extra_float_digits = 1")
     if isCareful { try connection.execute("SET CONSTRAINTS ALL IMMEDIATE") }
     if sql.contains(where: { $0.table.adoption?.condition != nil }) {
       // A condition means the same as in the triggers. Otherwise programs' triggers have their
@@ -101,6 +113,9 @@ struct MirrorStep {
       guard row.values != nil else {
         return try ledger.resolve(definition.name, key, canRetry: false, connection)
       }
+      if definition.adoption != nil {
+        return unholdable.append(RefusedRow(row: row, reason: error.description))
+      }
       return try ledger.defer(
         definition.name, key, error.description, canRetry: false, connection)
     }
@@ -110,6 +125,9 @@ struct MirrorStep {
       texts = try definition.texts(ofColumns: row.values ?? [])
       if row.values != nil { try definition.checkSpace(ofKey: key) }
     } catch {
+      guard definition.adoption == nil else {
+        return unfit.append(RefusedRow(row: row, reason: error.description))
+      }
       return try postpone(row, key, error.description)
     }
     batch.append(Self.pending(row, key, texts))
@@ -126,7 +144,7 @@ struct MirrorStep {
 
   private mutating func free(_ table: Int) throws {
     guard let keys = changed.removeValue(forKey: table), !keys.isEmpty else { return }
-    _ = try connection.query(.once(sql[table].freeHeld), parameters(keys))
+    _ = try connection.query(.once(sql[table].freeHeld), PostgresParameters(columnsOf: keys))
   }
 
   private mutating func postpone(_ row: MirrorRow, _ key: [String?], _ reason: String) throws {
@@ -152,7 +170,7 @@ struct MirrorStep {
   ///
   /// - Throws: ``WrittenMeanwhile``.
   private func lock(_ rows: [Pending]) throws {
-    let (sql, keys) = (sql[table], parameters(rows.map(\.key)))
+    let (sql, keys) = (sql[table], PostgresParameters(columnsOf: rows.map(\.key)))
     // First the locks, then the look at captured writes: it has to see those before the locks.
     let found = try connection.pipeline {
       if hasDeferred { $0.add(.once(sql.resolve), keys) }
@@ -169,36 +187,34 @@ struct MirrorStep {
     _ rows: ArraySlice<Pending>, savepoint: String? = nil
   ) throws -> Bool {
     guard let first = rows.first else { return false }
-    let (sql, keys, isDelete) = (sql[table], parameters(rows.map(\.key)), first.texts == nil)
-    var writes: [Int] = []
+    let (sql, keys, isDelete) = (
+      sql[table], PostgresParameters(columnsOf: rows.map(\.key)), first.texts == nil
+    )
+    var (writes, made): ([Int], Int?) = ([], nil)
     let results = try connection.pipeline {
       if let savepoint { $0.add(.once("SAVEPOINT \(savepoint)")) }
       $0.add(.once(sql.begin(isDelete: isDelete)))
+      let parameters =
+        isDelete
+        ? keys
+        : PostgresParameters(
+          columnsOf: rows.map { $0.key + ($0.texts ?? []) })
       if isDelete {
         writes.append($0.add(.once(sql.delete), keys))
         $0.add(.once(sql.forget(areDeleted: true)), keys)
         if hasUnsent { $0.add(.once(sql.forgetGone), keys) }
-        return
+      } else {
+        if let update = sql.update { writes.append($0.add(.once(update), parameters)) }
+        writes.append($0.add(.once(sql.insert), parameters))
+        // A row refused before may have been deleted with the former parent.
+        if isCareful { $0.add(.once(sql.forget(areDeleted: false)), keys) }
       }
-      let values = parameters(rows.map { $0.key + ($0.texts ?? []) })
-      if let update = sql.update { writes.append($0.add(.once(update), values)) }
-      writes.append($0.add(.once(sql.insert), values))
-      // A row refused before may have been deleted with the former parent.
-      if isCareful { $0.add(.once(sql.forget(areDeleted: false)), keys) }
+      if let capture = sql.captureMade(isDelete: isDelete) {
+        made = $0.add(.once(capture), parameters)
+      }
     }
-    let isChanged = writes.contains { results[$0].affected > 0 }
-    guard !isDelete, let outside = sql.captureOutside else { return isChanged }
-    if try !connection.query(.once(outside), keys).isEmpty { hasCaptured = true }
-    return isChanged
-  }
-
-  /// Returns the columns of rows.
-  private func parameters(_ rows: [[String?]]) -> PostgresParameters {
-    var parameters = PostgresParameters()
-    for column in rows[0].indices {
-      parameters.append(PostgresArray<String>(rows.map { $0[column] }))
-    }
-    return parameters
+    if let made, !results[made].isEmpty { hasCaptured = true }
+    return writes.contains { results[$0].affected > 0 }
   }
 
   // MARK: Refused rows
@@ -238,8 +254,35 @@ struct MirrorStep {
     }
     try retryTogether()
     for table in changed.keys.sorted() { try free(table) }
+    try answerRefused()
     try deferRefused()
     if try ledger.hasCapturedNow(connection) { hasCaptured = true }
+  }
+
+  /// Captures the rows of PostgreSQL in place of refused ones of adopted tables.
+  private mutating func answerRefused() throws {
+    var rows = unfit
+    for (row, error) in refused where sql[row.table].table.adoption != nil {
+      rows.append(RefusedRow(row: row, reason: error.message))
+    }
+    refused.removeAll { sql[$0.row.table].table.adoption != nil }
+    unfit = []
+    if rows.isEmpty { return }
+    let answers = MirrorAnswers(connection: connection, sql: sql)
+    for part in answers.parts(of: rows) {
+      table = part[0].texts.row.table
+      try lock(part.map(\.texts))
+      let answered = try answers.capture(part)
+      for (texts, reason) in part {
+        let row = DeferredRow(table: sql[table].table.name.text, key: texts.key, reason: reason)
+        if answered.contains(texts.key) {
+          returned.append(row)
+        } else {
+          try postpone(texts.row, texts.key, reason)
+        }
+      }
+    }
+    hasCaptured = true
   }
 
   private mutating func deferRefused() throws {
@@ -257,7 +300,7 @@ struct MirrorStep {
     for (table, rows) in Dictionary(grouping: deferred, by: \.table).sorted(by: { $0.key < $1.key })
     {
       _ = try connection.query(
-        .once(sql[table].forget(areDeleted: true)), parameters(rows.map(\.key)))
+        .once(sql[table].forget(areDeleted: true)), PostgresParameters(columnsOf: rows.map(\.key)))
     }
   }
 
@@ -310,7 +353,7 @@ struct MirrorStep {
     guard rows[0].texts != nil, let vacate = sql.vacate else { return }
     _ = try connection.pipeline {
       $0.add(.once(sql.begin(isDelete: false)))
-      $0.add(.once(vacate), parameters(rows.map(\.key)))
+      $0.add(.once(vacate), PostgresParameters(columnsOf: rows.map(\.key)))
     }
   }
 }
@@ -318,81 +361,4 @@ struct MirrorStep {
 extension PostgresError {
   /// True if another row is the reason: a foreign key or a unique key is violated.
   fileprivate var isAboutOthers: Bool { ["23503", "23505"].contains(sqlState) }
-}
-
-extension PostgresError {
-  /// True if a row's values are the reason: a data exception, a violated constraint, a size that an
-  /// index cannot hold, or an error in a trigger.
-  var isAboutRow: Bool {
-    guard kind == .server, let sqlState else { return false }
-    if ["22", "23", "54", "P0"].contains(where: { sqlState.begins(with: $0) }) { return true }
-    // A trigger may raise an error of any class. The classes below concern the connection, the
-    // transaction, locks, resources and the server, and so every row.
-    return context != nil && sqlState != "55P03"
-      && !["08", "25", "40", "53", "57", "58", "XX"].contains(where: { sqlState.begins(with: $0) })
-  }
-}
-
-extension MirrorTable {
-  private static func isCanonicalUUID(_ text: String) -> Bool {
-    // Runs for each value.
-    text.utf8.count == 36
-      && text.utf8.enumerated().allSatisfy { place, byte in
-        [8, 13, 18, 23].contains(place)
-          ? byte == UInt8(ascii: "-")
-          : (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
-      }
-  }
-
-  /// Returns the texts of a key for PostgreSQL to read.
-  func texts(ofKey values: [Value]) throws(MirrorFault) -> [String?] {
-    var texts: [String?] = []
-    for (column, value) in zip(key, values) {
-      let text = try column.text(of: value)
-      if column.type == .uuid, let text, !Self.isCanonicalUUID(text) {
-        throw MirrorFault(
-          description: "column \(column.name): PostgreSQL writes the UUID “\(text.prefix(40))” in "
-            + "another form, and so as another key")
-      }
-      texts.append(text)
-    }
-    return texts
-  }
-
-  /// - Throws: ``MirrorFault`` if a key belongs to another space.
-  func checkSpace(ofKey texts: [String?]) throws(MirrorFault) {
-    guard let space = adoption?.space else { return }
-    for (column, text) in zip(key, texts) where column.name == Name(space.name) {
-      guard text.map({ Name($0) }) != Name(space.value) else { continue }
-      throw MirrorFault(
-        description: "column \(column.name) names another space: \(text ?? "NULL")")
-    }
-  }
-
-  /// Returns the texts of the columns beside the key for PostgreSQL to read.
-  func texts(ofColumns values: [Value]) throws(MirrorFault) -> [String?] {
-    var texts: [String?] = []
-    for (column, value) in zip(columns, values) { texts.append(try column.text(of: value)) }
-    return texts
-  }
-
-  /// Returns the values of a key written by PostgreSQL.
-  func values(ofKey texts: [String?]) throws(MirrorFault) -> [Value] {
-    var values: [Value] = []
-    for (column, text) in zip(key, texts) { values.append(try column.value(of: text)) }
-    return values
-  }
-}
-
-extension Value {
-  /// The value of a key as a text, for people and for another try.
-  fileprivate var keyText: String? {
-    switch self {
-    case .null: return nil
-    case .integer(let number): return String(number)
-    case .real(let number): return "\(number)"
-    case .text(let text): return text
-    case .blob(let bytes): return Hexadecimal.text(bytes)
-    }
-  }
 }

@@ -35,7 +35,7 @@ struct FailedWrite: Sendable {
 struct MirrorTaking {
   let file: MirrorFile
   let database: Database
-  /// Sets how many milliseconds ago the next writes were made.
+  /// Sets how many milliseconds ago the next writes were made, and why they overrule devices.
   var marks: WriteMarks?
   /// Returns how many milliseconds ago a write was made.
   var age: (CapturedWrite) -> Int64 = \.age
@@ -49,17 +49,20 @@ struct MirrorTaking {
 
   /// Applies captured writes. In a part of a transaction, a failed one waits for the next part.
   ///
-  /// - Parameter checksEach: whether foreign keys are checked after each write instead of at the
-  ///   end.
+  /// - Parameters:
+  ///   - returns: writes before them: records of devices that give way.
+  ///   - checksEach: whether foreign keys are checked after each write instead of at the end.
   /// - Returns: The failed writes.
   /// - Throws: ``TooManyWrites``.
   func apply(
-    _ captured: CapturedWrites, checksEach: Bool = false
+    _ captured: CapturedWrites, after returns: [CapturedWrite] = [], checksEach: Bool = false
   ) throws -> [FailedWrite] {
     let checksEach = checksEach || captured.isPart
     if !checksEach { try database.execute("PRAGMA defer_foreign_keys = ON") }
     let writes = captured.transactions.flatMap { parentsLast($0) }
-    var failed = try applyInOrder(writes, captured.isPart)
+    var failed = try applyInOrder(returns + writes, captured.isPart)
+    // Then the writes that need them fail as well.
+    failed.removeAll { $0.write.id == 0 }
     if captured.isPart {
       for write in captured.writes where file.isParentRekey(write) && write.tries < Self.triesMax {
         // The former record goes at the end.
@@ -139,7 +142,7 @@ struct MirrorTaking {
       }
       guard last[[write.table] + write.key, default: 0] <= write.id else { continue }
       try recordUnsent(
-        failure, write.key, isGone: write.kind == .delete,
+        failure, write.key, isGone: write.isDelete,
         canRetry: failure.canRetry || lastOfAll[[write.table] + write.key] != write.id)
     }
   }
@@ -227,7 +230,9 @@ struct MirrorTaking {
   /// Returns `true` if a write changes the values of one row, which PostgreSQL has already. The
   /// others may change further rows of the replica.
   private func changesOneRow(_ write: CapturedWrite) throws -> Bool {
-    guard [.slice, .insert, .update].contains(write.kind) else { return false }
+    guard [.slice, .insert, .update, .answer].contains(write.kind), !write.isDelete else {
+      return false
+    }
     guard let table = file.plan.table(write.table),
       write.names.contains(where: { table.followed.contains(Name($0)) })
     else { return true }
@@ -240,7 +245,9 @@ struct MirrorTaking {
     of write: CapturedWrite, _ isPart: Bool
   ) throws -> FailedWrite? {
     do {
-      marks?.age = age(write)
+      // An answer is newer than the row that it answers.
+      marks?.age = write.kind == .answer ? 0 : age(write)
+      marks?.reason = write.reason
       if try writer.apply(write) || !isPart { return nil }
       return FailedWrite(
         write: write, reason: "there is no such record", mayWait: true, canRetry: true)
@@ -273,8 +280,9 @@ struct MirrorTaking {
     guard failed.count > 1, failed.contains(where: \.isUnique) else { return failed }
     try database.connection.execute("SAVEPOINT mirror_exchange")
     do {
-      for failure in failed where failure.isUnique { try writer.empty(failure.write) }
-      guard try applyInOrder(writes, false).isEmpty else { throw MirrorFault.exchange }
+      let whole = writes.map(\.asWhole)
+      for failure in failed where failure.isUnique { try writer.empty(failure.write.asWhole) }
+      guard try applyInOrder(whole, false).isEmpty else { throw MirrorFault.exchange }
       try database.connection.execute("RELEASE mirror_exchange")
       return []
     } catch let error

@@ -303,6 +303,79 @@ struct MirrorTakingTests {
     await database.close()
   }
 
+  /// Creates a table with a counter, and a file for it.
+  private static func counted(_ database: Database) throws -> MirrorFile {
+    var schema = SpaceSchema.empty
+    schema.tables["tasks"] = TableRules(
+      columns: ["n": ColumnRules(policy: .counter)],
+      definition: DeclaredTable(
+        key: "id", columns: [DeclaredColumn("title", .text), DeclaredColumn("n", .integer)],
+        unique: [["title"]]))
+    let file = MirrorFile(
+      plan: try MirrorPlan(schema).adopting(["tasks": MirrorAdoption(columns: ["title", "n"])]))
+    try database.execute(
+      "CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT UNIQUE, n INTEGER)")
+    try file.prepare(database)
+    return file
+  }
+
+  /// Returns an answer of PostgreSQL to a row.
+  private static func answer(_ values: [String?]?, to former: [String?]?) -> CapturedWrite {
+    var write = CapturedWrite(
+      id: 1, tries: 0, transaction: "7", table: "tasks", kind: .answer, key: ["t"],
+      names: ["title", "n"], values: values ?? [], former: former ?? [])
+    (write.isAbsent, write.answersDelete) = (values == nil, former == nil)
+    return write
+  }
+
+  @Test("an answer changes a row as far as it is the one that PostgreSQL has refused")
+  func answers() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    // The row, the values of PostgreSQL, the refused values, and the row afterwards.
+    let cases: [([Value]?, [String?]?, [String?]?, [[Value]])] = [
+      (["bad", 5], ["good", "3"], ["bad", "5"], [["good", 3]]),
+      (["better", 5], ["good", "3"], ["bad", "5"], [["better", 3]]),
+      (["bad", 9], ["good", "3"], ["bad", "5"], [["good", 7]]),
+      (["bad", 5], nil, ["bad", "5"], []), (["bad", 6], nil, ["bad", "5"], [["bad", 6]]),
+      (nil, ["good", "3"], nil, [["good", 3]]), (["new", 1], ["good", "3"], nil, [["new", 1]]),
+      (nil, ["good", "3"], ["bad", "5"], []),
+      (["x\0", 5], ["good", "5"], [nil, "5"], [["good", 5]]),
+    ]
+    try await database.write { database in
+      let file = try Self.counted(database)
+      for (row, values, former, expected) in cases {
+        try database.execute(single: "DELETE FROM tasks")
+        if let row { try database.execute(single: "INSERT INTO tasks VALUES ('t', ?, ?)", row) }
+        let writes = CapturedWrites(writes: [Self.answer(values, to: former)])
+        #expect(try MirrorTaking(file: file, database: database).apply(writes).isEmpty)
+        let found = try database.query("SELECT title, n FROM tasks").map { [$0["title"], $0["n"]] }
+        #expect(found == expected, "\(String(describing: values)) \(String(describing: former))")
+        #expect(try file.read(database).unsent.isEmpty)
+      }
+    }
+    await database.close()
+  }
+
+  @Test("a record of a device that gives way comes before the program's write")
+  func givesWay() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    try await database.write { database in
+      let file = try Self.counted(database)
+      try database.execute("INSERT INTO tasks VALUES ('other', 'one', 1)")
+      let taking = MirrorTaking(file: file, database: database)
+      let back = CapturedWrite(
+        id: 0, tries: 0, transaction: "", table: "tasks", kind: .delete, key: ["other"])
+      let failed = try taking.apply(
+        CapturedWrites(writes: [Self.write(1, "one")]), after: [back])
+      #expect(failed.isEmpty)
+      #expect(try database.query("SELECT id FROM tasks").map { $0["id"] } == ["t1"])
+      #expect(try file.read(database).marks.map(\.id) == [1])
+    }
+    await database.close()
+  }
+
   @Test("a number in another form is no other value")
   func numbers() throws {
     let double = MirrorColumn(name: "n", affinity: .real, type: .double)

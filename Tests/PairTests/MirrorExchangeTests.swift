@@ -33,7 +33,7 @@ struct MirrorExchangeTests {
     #expect(try await run.exitStatus() == .exited(0))
   }
 
-  @Test("rows with a condition that exchange unique values keep theirs, and lose none")
+  @Test("rows with a condition that exchange unique values get theirs back, and lose none")
   func exchangeWithCondition() async throws {
     let company = try await MirrorAdoptionTests.Company.make(
       """
@@ -53,11 +53,11 @@ struct MirrorExchangeTests {
       try company.stage.rows("SELECT id::text, code FROM slots ORDER BY id")
         == [["1", "c1"], ["2", "c2"], ["3", "c3"]])
     let status = try await company.stage.mirror(["status", "crm"])
-    #expect(status.output.contains("deferred   2 rows"), "\(status.output)")
+    #expect(status.output.contains("deferred   0 rows"), "\(status.output)")
     try await company.device.exchange()
     #expect(
       try await company.device.rows("SELECT code FROM slots ORDER BY id") == [
-        ["c2"], ["c1"], ["c3"],
+        ["c1"], ["c2"], ["c3"],
       ])
   }
 }

@@ -130,6 +130,33 @@ struct MirrorRoleTests {
     #expect(try stage.rows("SELECT title FROM tasks ORDER BY id") == [["two"], ["three"]])
   }
 
+  @Test("row-level security that concerns the role is refused before anything changes")
+  func rowSecurity() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(
+      "CREATE TABLE tasks(id bigint PRIMARY KEY); CREATE TABLE lists(id bigint PRIMARY KEY)")
+    let stage = company.stage
+    let roles = try Roles(stage, blocks: [0, 2])
+    defer { roles.drop() }
+    try stage.sql(
+      """
+      ALTER TABLE tasks OWNER TO \(roles.mirror); ALTER TABLE tasks ENABLE ROW LEVEL SECURITY;
+      ALTER TABLE tasks FORCE ROW LEVEL SECURITY
+      """)
+    let adopt = [
+      "adopt", "crm", "--server", company.server.url, "--space", Device.space, "--database",
+      try roles.url(roles.mirror), "--table", "tasks",
+    ]
+    let refused = try await stage.mirror(adopt, exits: 1)
+    #expect(
+      refused.error.contains(
+        "row-level security of table public.tasks hides rows from role \(roles.mirror)"))
+    #expect(refused.error.contains("run ALTER ROLE \(roles.mirror) BYPASSRLS"))
+    #expect(try stage.rows("SELECT to_regclass('ferry_mirror.mirrors')::text") == [[nil]])
+    #expect(try await company.device.open().schema().tables == [:])
+    try stage.sql("ALTER ROLE \(roles.mirror) BYPASSRLS")
+    try await stage.mirror(adopt)
+  }
+
   @Test("a withdrawn right and row-level security end with exit code 4, and no row is lost")
   func rights() async throws {
     let company = try await MirrorAdoptionTests.Company.make(
@@ -154,6 +181,7 @@ struct MirrorRoleTests {
       "SELECT (fault <> '')::text FROM ferry_mirror.mirrors", [["true"]])
     let status = try await stage.mirror(["status", "crm"], exits: 4).output
     #expect(status.contains("fault      "), "\(status)")
+    _ = try await run.line { $0.contains("stopped: ") && $0.contains("permission denied") }
     try stage.sql("GRANT UPDATE ON tasks TO \(roles.mirror)")
     try await stage.eventuallyRows(tasks, [["eins"], ["two"]])
     try await stage.eventuallyRows("SELECT fault FROM ferry_mirror.mirrors", [[""]])

@@ -258,7 +258,7 @@ extension DeclaredTable {
   /// Returns the statements to create the table on a device with the space's names for all columns.
   ///
   /// - Parameter local: returns the name, and the names of columns, of a table here.
-  func statements(
+  package func statements(
     name: Name, local: (_ table: Name, _ columns: [Name]) -> (table: Name, columns: [Name])
   ) -> [String] {
     var parts = inOrder(keyColumns, columns.map { $0.sql(isStrict) }) + key.constraints

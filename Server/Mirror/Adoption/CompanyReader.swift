@@ -14,12 +14,19 @@ struct CompanyReader {
         SELECT c.oid::bigint, c.relkind::text,
           c.relispartition OR EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid OR inhrelid = c.oid),
           ARRAY(SELECT r FROM unnest('{SELECT,INSERT,UPDATE,DELETE,TRIGGER}'::text[]) r
-            WHERE NOT has_table_privilege(c.oid, r))
+            WHERE NOT has_table_privilege(c.oid, r)),
+          CASE WHEN row_security_active(c.oid) THEN quote_ident(current_user) END
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = $1 AND c.relname = $2
         """), [.text(schema), .text(name)])
     guard let row = found.first else {
       throw MirrorFault(description: "the database has no table \(schema).\(name)")
+    }
+    if let role = try row.ifPresent(4, as: String.self) {
+      throw MirrorFault(
+        description: "row-level security of table \(schema).\(name) hides rows from role \(role), "
+          + "and they would count as deleted; run ALTER ROLE \(role) BYPASSRLS as an "
+          + "administrator, or use another role")
     }
     let oid = try row.int8(0)
     var table = CompanyTable(name: name, kind: try row.text(1), isDivided: try row.bool(2))

@@ -279,16 +279,6 @@ extension MirrorSQL {
       ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO NOTHING
       """
   }
-
-  /// Captures the delete of rows that do not travel, so the space deletes them; `nil` if all rows
-  /// travel. Returns a row for each.
-  var captureOutside: String? {
-    guard let holds = holds("t") else { return nil }
-    return """
-      \(head) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL, NULL
-      FROM \(target) t JOIN \(source(keysOnly: true)) ON \(matches) WHERE NOT \(holds) RETURNING 1
-      """
-  }
 }
 
 extension MirrorSQL {

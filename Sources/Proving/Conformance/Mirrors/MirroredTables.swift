@@ -32,7 +32,8 @@ package struct MirroredEvidence: Sendable {
 ///   a mirror merge writes before they send them. The value of a deleted row may be lost.
 /// - **Deletes.** A row deleted by an acknowledged write was deleted in the space. It may be back
 ///   by a later write.
-/// - **Nothing else.** Each row was inserted by an author, and each delete is an author's.
+/// - **Nothing else.** Each row was inserted by an author, and each delete is an author's, or the
+///   database's answer to a row of a device in quarantine.
 /// - **Books.** The sums of all rows are right.
 package enum MirroredTables {
   /// Violations reported by each rule.
@@ -145,7 +146,8 @@ package enum MirroredTables {
       let known = evidence.initial.union(evidence.writes.flatMap(\.inserted))
       let unknown = evidence.tables.keys.filter { !known.contains($0) }.sorted()
         .map { "\($0) was inserted by no author" }
-      let undeleted = deleted.filter { !mayBeGone($0) }.sorted()
+      let undeleted = deleted.filter { !mayBeGone($0) && !evidence.quarantined.contains($0) }
+        .sorted()
         .map { "\($0) was deleted by no author" }
       return unknown + undeleted
     }

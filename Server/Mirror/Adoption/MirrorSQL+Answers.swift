@@ -1,0 +1,103 @@
+import FerryPostgres
+import FerryProtocol
+
+/// SQL of the answers of a company's table to the rows of a step: the space gets the table's row.
+extension MirrorSQL {
+  /// The columns whose values the space takes back. The rules of the others may keep a value
+  /// whatever is written after it, so the row would travel without an end.
+  private var returnable: [MirrorColumn] {
+    table.columns.filter { ![.max, .min, .setUnion].contains($0.policy) }
+  }
+
+  /// Captures the written rows that PostgreSQL has in another form, or has not: triggers, types and
+  /// conditions of the table may change them. `nil` for a table of the mirror's own. The parameters
+  /// are those of the write. Returns a row for each.
+  func captureMade(isDelete: Bool) -> String? {
+    if table.adoption == nil { return nil }
+    let isThere = "t.\(quoted(table.key[0].name)) IS NOT NULL"
+    guard !isDelete else { return captureAnswers(isDelete: true, where: isThere) }
+    let differing = returnable.map { column in
+      let place = table.columns.firstIndex(of: column) ?? 0
+      let stored = column.type.stored("t.\(quoted(column.name))")
+      return
+        "\(stored) IS DISTINCT FROM \(column.type.compared(column.type.decoded("x.c\(place)")))"
+    }
+    return captureAnswers(
+      isDelete: false,
+      where: (["NOT (\(isThere))"] + differing).joined(separator: " OR "))
+  }
+
+  /// Captures the table's rows in place of refused ones. The parameters are those of the write, and
+  /// the reasons. Returns the keys.
+  func captureRefused(isDelete: Bool) -> String {
+    let reason = "r\(table.key.count + (isDelete ? 0 : table.columns.count))"
+    var conditions = ["true"]
+    if !isDelete {
+      // The space would keep such a value.
+      let others = table.columns.enumerated().filter { !returnable.contains($0.element) }
+      conditions += others.map { place, column in
+        let text = column.type.encoded("t.\(quoted(column.name))")
+        return
+          "(t.\(quoted(table.key[0].name)) IS NULL OR \(text) IS NOT DISTINCT FROM x.c\(place))"
+      }
+    }
+    return captureAnswers(
+      isDelete: isDelete, reason: reason, where: conditions.joined(separator: " AND "))
+  }
+
+  /// - Parameter reason: the name of the last parameter, with the reasons.
+  private func captureAnswers(
+    isDelete: Bool, reason: String? = nil, where condition: String
+  ) -> String {
+    let keys = table.key.indices.map { "k\($0)" }
+    let names = keys + (isDelete ? [] : table.columns.indices.map { "c\($0)" })
+    let parameters = (names + [reason].compactMap(\.self)).enumerated().map {
+      "$\($0.offset + 1)::text[]"
+    }
+    let sent = isDelete ? "NULL" : list(table.columns.indices.map { "x.c\($0)" })
+    let isThere = "t.\(quoted(table.key[0].name)) IS NOT NULL"
+    return """
+      INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals, olds, reason)
+      SELECT \(mirror), \(name),
+        CASE WHEN f.fault IS NULL THEN 'A'::"char" ELSE 'X'::"char" END, \(keyParameters),
+        CASE WHEN f.fault IS NULL THEN \(columnNames) ELSE '{}' END,
+        CASE WHEN f.fault IS NOT NULL THEN ARRAY[f.fault]
+          WHEN \(isThere) THEN \(columnTexts("t.")) END,
+        \(sent), \(reason.map { "x.\($0)" } ?? "NULL")
+      FROM unnest(\(parameters.joined(separator: ", ")))
+          AS x(\((names + [reason].compactMap(\.self)).joined(separator: ", ")))
+        LEFT JOIN \(travelling) t ON \(matches)
+        CROSS JOIN LATERAL (SELECT CASE WHEN \(isThere)
+          THEN CASE \(faults("t.").joined(separator: " ")) END END AS fault) f
+      WHERE NOT \(isUnsent(keyParameters)) AND (\(condition))
+      RETURNING key
+      """
+  }
+
+  /// Forgets answers for which a program has inserted a row since: the program's write is captured,
+  /// too, and may be read before.
+  var forgetAnswers: String {
+    """
+    DELETE FROM \(Self.ledger).captured c
+    WHERE c.mirror = \(mirror) AND c.tab = \(name) AND c.kind = 'A' AND c.vals IS NULL
+      AND EXISTS (SELECT FROM \(travelling) t WHERE ROW(\(keyColumns)) = \(row("c.key")))
+    """
+  }
+}
+
+extension MirrorLedger {
+  /// Forgets answers overtaken by programs.
+  func forgetAnswers(_ sql: [MirrorSQL], _ connection: PostgresConnection) throws {
+    let found = try connection.query(
+      .once(
+        """
+        SELECT DISTINCT tab FROM ferry_mirror.captured
+        WHERE mirror = $1 AND kind = 'A' AND vals IS NULL
+        """), [.int8(number)])
+    for row in found {
+      let name = try row.text(0)
+      guard let sql = sql.first(where: { $0.table.name.text == name }) else { continue }
+      _ = try connection.query(.once(sql.forgetAnswers))
+    }
+  }
+}
