@@ -60,7 +60,7 @@ struct MirrorAdoptionTests {
     ) async throws {
       try await stage.quiet()
       try await eventually("\(query) equals") {
-        try await device.exchange()
+        try await device.exchangeAll()
         return try await device.rows(query).map { $0.map(\.text) } == (try stage.rows(query))
       }
       let rows = try stage.rows(query)

@@ -37,7 +37,7 @@ struct MirrorAnswerTests {
       INSERT INTO tasks VALUES (4, 3, 'child', 1, NULL), (5, 2, 'x' || char(0), 1, NULL),
         (6, 2, 'wide', 99999999999, NULL), (7, 4, 'good', 7, NULL), (8, 4, 'd', 8, '2026-13-01')
       """)
-    try await device.exchange()
+    try await device.exchangeAll()
     let run = try stage.run()
     _ = try await run.line {
       $0.contains("returned: lists 3: value too long for type character varying(10)")
@@ -60,21 +60,21 @@ struct MirrorAnswerTests {
     #expect(reasons["tasks 2"]?.contains("tasks_title_check") == true, "\(reasons)")
     // A row that the company's other tables need.
     try await device.write("DELETE FROM tasks WHERE id = 1; DELETE FROM lists WHERE id = 1")
-    try await device.exchange()
+    try await device.exchangeAll()
     try await stage.eventuallyRows("SELECT id::text FROM tasks WHERE id = 1", [])
     try await eventually("the list is back", from: run) {
-      try await device.exchange()
+      try await device.exchangeAll()
       return try await device.rows("SELECT name FROM lists WHERE id = 1") == [["one"]]
     }
     // The author tries again, with a better value.
     try await device.write("UPDATE tasks SET title = 'bad' WHERE id = 2")
-    try await device.exchange()
+    try await device.exchangeAll()
     try await eventually("the title is back", from: run) {
-      try await device.exchange()
+      try await device.exchangeAll()
       return try await device.rows("SELECT title FROM tasks WHERE id = 2") == [["b"]]
     }
     try await device.write("UPDATE tasks SET title = 'better' WHERE id = 2")
-    try await device.exchange()
+    try await device.exchangeAll()
     try await stage.eventuallyRows("SELECT title FROM tasks WHERE id = 2", [["better"]])
     try await MirrorRefusalTests.stop(run)
     #expect(try await stage.mirror(["verify", "crm"]).output == "0 rows differ\n")
@@ -97,11 +97,11 @@ struct MirrorAnswerTests {
       UPDATE users SET email = 'none' WHERE id = 1; UPDATE users SET email = 'ada@x' WHERE id = 2;
       UPDATE users SET email = 'bob@x', age = 500 WHERE id = 1
       """)
-    try await device.exchange()
+    try await device.exchangeAll()
     let run = try stage.run()
     let users = "SELECT CAST(id AS text), email, CAST(age AS text) FROM users ORDER BY users.id"
     try await eventually("the values are back", from: run) {
-      try await device.exchange()
+      try await device.exchangeAll()
       return try await device.rows(users) == [["1", "ada@x", "1"], ["2", "bob@x", "2"]]
     }
     #expect(try stage.rows(users) == [["1", "ada@x", "1"], ["2", "bob@x", "2"]])

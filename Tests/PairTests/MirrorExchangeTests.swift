@@ -54,7 +54,7 @@ struct MirrorExchangeTests {
         == [["1", "c1"], ["2", "c2"], ["3", "c3"]])
     let status = try await company.stage.mirror(["status", "crm"])
     #expect(status.output.contains("deferred   0 rows"), "\(status.output)")
-    try await company.device.exchange()
+    try await company.device.exchangeAll()
     #expect(
       try await company.device.rows("SELECT code FROM slots ORDER BY id") == [
         ["c1"], ["c2"], ["c3"],

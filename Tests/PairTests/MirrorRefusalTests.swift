@@ -57,7 +57,7 @@ struct MirrorRefusalTests {
       INSERT INTO users VALUES (9, 'ada@x'), (8, 'bob@x');
       UPDATE accounts SET balance = balance + 5 WHERE id = 1
       """)
-    try await device.exchange()
+    try await device.exchangeAll()
     try stage.sql(
       """
       BEGIN; INSERT INTO users VALUES (1, 'ada@x');
@@ -67,7 +67,7 @@ struct MirrorRefusalTests {
       """)
     let run = try stage.run()
     try await eventually("the transaction arrives", from: run) {
-      try await device.exchange()
+      try await device.exchangeAll()
       let entries = try await device.rows("SELECT count(*) FROM entries")
       let notes = try await device.rows("SELECT count(*) FROM notes WHERE id = 1")
       let balances = try await device.rows("SELECT balance FROM accounts ORDER BY id")
@@ -102,7 +102,7 @@ struct MirrorRefusalTests {
     try await company.expectEqual(Self.users, count: 1)
     try await Self.stop(first)
     try await device.write("UPDATE users SET email = 'ada@x' WHERE id = 9")
-    try await device.exchange()
+    try await device.exchangeAll()
     try stage.sql("INSERT INTO users VALUES (1, 'ada@x')")
     let run = try stage.run()
     try await company.expectEqual(Self.users, count: 2)
@@ -112,7 +112,7 @@ struct MirrorRefusalTests {
     let program = try PostgresConnection(url: stage.database)
     try program.execute("BEGIN; LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE")
     try await device.write("INSERT INTO users VALUES (7, 'eve@x')")
-    try await device.exchange()
+    try await device.exchangeAll()
     let mirror = try await Replica.open(stage.mirrors.file("crm/replica.db").path)
     try await eventually("the mirror has the row", from: run) {
       try await mirror.read { try $0.query("SELECT id FROM users WHERE id = 7").count } == 1
@@ -139,7 +139,7 @@ struct MirrorRefusalTests {
     try await company.join()
     // PostgreSQL cannot hold this text.
     try await device.write("INSERT INTO tasks VALUES (7, 'x' || char(0), 1)")
-    try await device.exchange()
+    try await device.exchangeAll()
     let run = try stage.run()
     _ = try await run.line { $0.contains("returned: tasks 7: ") }
     try stage.sql("BEGIN; DELETE FROM lists WHERE id = 1; UPDATE lists SET name = 'zwei'; COMMIT")

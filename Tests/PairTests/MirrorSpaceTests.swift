@@ -53,7 +53,7 @@ struct MirrorSpaceTests {
     ) async throws {
       let device = devices[device]
       try await eventually("\(rows) from \(query)") {
-        try await device.exchange()
+        try await device.exchangeAll()
         return try await device.rows(query) == rows
       }
     }

@@ -49,11 +49,11 @@ struct MirrorStallTests {
     for round in 0..<2 {
       try await device.write(
         "UPDATE tasks SET title = 'round \(round)' WHERE title NOT LIKE 'upp%'")
-      try await device.exchange()
+      try await device.exchangeAll()
       try await stage.eventuallyRows("SELECT title FROM tasks", [["round \(round)"]])
     }
     try await eventually("the record is gone", from: run) {
-      try await device.exchange()
+      try await device.exchangeAll()
       return try await device.rows("SELECT title FROM tasks") == [["round 1"]]
     }
     #expect(try stage.rows("SELECT key::text FROM ferry_mirror.deferred") == [])
@@ -120,7 +120,7 @@ struct MirrorStallTests {
     try await company.adopt("--table", "tasks")
     try await company.join()
     try await company.device.write("INSERT INTO tasks VALUES (2, 'bad'), (3, 'good')")
-    try await company.device.exchange()
+    try await company.device.exchangeAll()
     let run = try company.stage.run()
     try await company.stage.eventuallyRows(
       "SELECT id::text FROM tasks ORDER BY id", [["1"], ["3"]])
@@ -144,11 +144,11 @@ struct MirrorStallTests {
         SELECT i, iif(i < 4000, i + 1, NULL), NULL FROM n;
       INSERT INTO tasks VALUES (5000, NULL, '2026-13-01')
       """)
-    try await company.device.exchange()
+    try await company.device.exchangeAll()
     let run = try company.stage.run()
     try await company.stage.eventuallyRows("SELECT count(*)::text FROM tasks", [["4001"]])
     try await eventually("the row is gone", from: run) {
-      try await company.device.exchange()
+      try await company.device.exchangeAll()
       return try await company.device.rows("SELECT count(*) FROM tasks") == [[4_001]]
     }
     try await Self.stop(run)
@@ -197,11 +197,11 @@ struct MirrorStallTests {
     let run = try company.stage.run()
     try await company.device.write(
       "INSERT INTO pairs VALUES ('x' || char(0), 2, 'bad'), ('y', 3, 'good')")
-    try await company.device.exchange()
+    try await company.device.exchangeAll()
     try await company.stage.eventuallyRows(
       "SELECT title FROM pairs ORDER BY b", [["one"], ["good"]])
     try await eventually("the record is gone", from: run) {
-      try await company.device.exchange()
+      try await company.device.exchangeAll()
       return try await company.device.rows("SELECT b FROM pairs ORDER BY b") == [[1], [3]]
     }
     #expect(try company.stage.rows("SELECT key::text FROM ferry_mirror.deferred") == [])

@@ -111,6 +111,15 @@ struct Device: Sendable {
       command, "--json", exits: code, sourceLocation: sourceLocation)
     return try ExchangeReport(finished)
   }
+
+  /// Runs `ferry sync`, whether rows are in quarantine or not.
+  func exchangeAll(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    let finished = try await ChildProcess.run(
+      try Executables.ferry(), ["--replica", path, "sync"], directory: directory.url)
+    #expect(
+      [.exited(0), .exited(4)].contains(finished.status), "\(finished.error)",
+      sourceLocation: sourceLocation)
+  }
 }
 
 /// The final line of `ferry push|pull|sync --json`.
