@@ -137,13 +137,16 @@ extension MirrorLedger {
     _ pool: any MirrorConnections
   ) async throws -> MirrorLedger {
     try await pool.run { connection in
-      try connection.transaction { connection in
+      try configuration.checkCapture(connection)
+      let ledger = try connection.transaction { connection in
         let tables = MirrorTables(connection: connection, configuration: configuration)
         let (number, isNew) = try tables.enter(again: again)
         // The tables of an existing mirror have rows, and the mirror itself follows the schema.
         if isNew { try tables.make(plan, number, mustBeEmpty: true) }
         return MirrorLedger(number: number)
       }
+      if configuration.capture == .log { _ = try MirrorLog.makeSlot(ledger.number, connection) }
+      return ledger
     }
   }
 }

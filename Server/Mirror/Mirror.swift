@@ -29,19 +29,27 @@ package final class Mirror: Sendable {
   private let log: Log
   /// Held as long as this value lives.
   private let lock: MirrorLock
+  /// Reads PostgreSQL's log; `nil` if triggers capture.
+  private let reader: LogReader?
 
   private init(
     _ configuration: MirrorConfiguration, _ folder: MirrorFolder, _ replica: Replica,
     _ database: MirrorDatabase, ownsDatabase: Bool, _ ledger: MirrorLedger, _ lock: MirrorLock,
     _ log: @escaping Log
-  ) {
+  ) throws {
     (self.lock, self.ownsDatabase) = (lock, ownsDatabase)
     (self.configuration, self.replica) = (configuration, replica)
     (self.database, self.ledger, self.log) = (database, ledger, log)
-    rounds = MirrorRounds(
-      MirrorRounds.Sides(
-        configuration, ledger, replica: replica, pool: database.pool, log: log
-      ) { [path = folder.replica] in try SQLiteConnection(path: path, mode: .readOnly) })
+    reader =
+      try configuration.capture == .log
+      ? LogReader(url: configuration.database, number: ledger.number, log: log) {
+        database.wake("\(ledger.number)")
+      } : nil
+    var sides = MirrorRounds.Sides(
+      configuration, ledger, replica: replica, pool: database.pool, log: log
+    ) { [path = folder.replica] in try SQLiteConnection(path: path, mode: .readOnly) }
+    sides.reader = reader
+    rounds = MirrorRounds(sides)
   }
 
   // MARK: Opening
@@ -66,7 +74,7 @@ package final class Mirror: Sendable {
       guard let ledger else { throw MirrorFault.missing(configuration.name) }
       let replica = try await Replica.open(
         folder.replica, server: configuration.server, space: configuration.space)
-      return Mirror(
+      return try Mirror(
         configuration, folder, replica, database, ownsDatabase: shared == nil, ledger, lock, log)
     } catch {
       if shared == nil { await database.close() }
@@ -75,6 +83,7 @@ package final class Mirror: Sendable {
   }
 
   package func close() async {
+    await reader?.close()
     await replica.close()
     if ownsDatabase { await database.close() }
   }
@@ -219,8 +228,18 @@ package final class Mirror: Sendable {
     /// The reason why the last round could not read or write the tables as they are; empty if it
     /// could.
     package var fault: String
+    /// The log kept by PostgreSQL for the mirror; `nil` if triggers capture.
+    package var log: KeptLog?
     /// The role with which the mirror works in the database.
     package var role: PostgresRole
+  }
+
+  /// The log that PostgreSQL keeps for a mirror.
+  package struct KeptLog: Sendable, Equatable {
+    /// The kept log, in bytes; `nil` if the slot is lost: all rows are compared.
+    package var bytes: Int64?
+    /// True if PostgreSQL keeps it without a limit, and so may fill the disk.
+    package var isUnlimited: Bool
   }
 
   package func status() async throws -> Status { try await rounds.status() }

@@ -12,13 +12,17 @@ struct MirrorComparison: Sendable {
   ///
   /// - Parameter withCaptured: whether rows count whose writes are on their way: later ones may not
   ///   be.
+  /// - Parameter sparesNoted: whether a repair of the space leaves rows changed there: the next
+  ///   step brings them.
   func compare(
-    repairing side: Mirror.Side?, withCaptured: Bool = false
+    repairing side: Mirror.Side?, withCaptured: Bool = false, sparesNoted: Bool = false
   ) async throws -> [Mirror.Difference] {
     var found: [Mirror.Difference] = []
     for (place, sql) in parts.sql.enumerated() {
       let query = sql.differences(withDeferred: side == .tables, withCaptured: withCaptured)
-      found += try await parts.pool.run { try compare(place, sql, query, side, $0) }
+      found += try await parts.pool.run {
+        try compare(place, sql, query, side, sparesNoted: sparesNoted, $0)
+      }
     }
     guard side == .tables, !found.isEmpty else { return found }
     let differences = found
@@ -35,7 +39,7 @@ struct MirrorComparison: Sendable {
   }
 
   private func compare(
-    _ place: Int, _ sql: MirrorSQL, _ query: String, _ side: Mirror.Side?,
+    _ place: Int, _ sql: MirrorSQL, _ query: String, _ side: Mirror.Side?, sparesNoted: Bool,
     _ connection: PostgresConnection
   ) throws -> [Mirror.Difference] {
     let source = try parts.sides.openFile()
@@ -48,21 +52,37 @@ struct MirrorComparison: Sendable {
         try parts.file.rows(of: place, source, body)
       }
       let rows = try connection.query(.once(query))
-      return try rows.map { row in
+      var lacking: [(key: [String?], difference: Mirror.Difference)] = []
+      let found = try rows.map { row in
         let difference = Mirror.Difference(
           table: sql.table.name, key: try row.array(0, of: String.self).map { $0 ?? "" },
           isInTable: try row.bool(1), isInSpace: try row.bool(2))
         let isCompanys = sql.table.adoption != nil && !difference.isInSpace
         // The next step deletes a row that the space has deleted.
-        let isLacking =
-          try side == .tables && isCompanys
-          && !parts.file.isNoted(sql.table, difference.key, source)
-        if side == .space || isLacking {
-          try rewrite(try row.array(0, of: String.self), difference, sql, connection)
+        let isNoted = try side != nil && parts.file.isNoted(sql.table, difference.key, source)
+        let isLacking = side == .tables && isCompanys && !isNoted
+        if side == .space && !(sparesNoted && isNoted) || isLacking {
+          lacking.append((try row.array(0, of: String.self), difference))
         }
         return difference
       }
+      try awaitLog(lacking.map(\.key), sql, connection)
+      for row in lacking { try rewrite(row.key, row.difference, sql, connection) }
+      return found
     }
+  }
+
+  /// Locks rows until all former writes to them are captured: those of the log may be behind.
+  private func awaitLog(
+    _ keys: [[String?]], _ sql: MirrorSQL, _ connection: PostgresConnection
+  ) throws {
+    guard let reader = parts.sides.reader, !keys.isEmpty else { return }
+    var parameters = PostgresParameters()
+    for column in keys[0].indices {
+      parameters.append(PostgresArray<String>(keys.map { $0[column] }))
+    }
+    _ = try connection.query(.once(sql.lock), parameters)
+    try reader.catchUp(within: LogReader.roundLimit)
   }
 
   /// Records a row of a table as a write of now.

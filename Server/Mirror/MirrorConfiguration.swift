@@ -19,6 +19,8 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
   package var types: [String: String] = [:]
   /// The adopted tables of a company, by name; empty if the mirror made the tables.
   package var adoptions: [String: MirrorAdoption] = [:]
+  /// The way in which PostgreSQL records the writes of programs.
+  package var capture = MirrorCapture.triggers
   /// The group of the mirror; `nil` for a mirror made by a user.
   package var group: String?
 

@@ -48,6 +48,11 @@ package final class MirrorDatabase: Sendable {
     return (stream, wake)
   }
 
+  /// Reports a captured write of this process.
+  func wake(_ payload: String) {
+    state.withLock { $0.wakes[payload] }?.yield()
+  }
+
   func endWakes(of payload: String) {
     let wake = state.withLock { state in
       defer { watch(state) }

@@ -12,7 +12,8 @@ struct MirrorIntake: Sendable {
   @discardableResult
   func readPresent() async throws -> Bool {
     let (stops, last) = try await parts.pool.run {
-      (try parts.ledger.stops($0), try parts.ledger.lastCaptured($0))
+      try parts.sides.reader?.catchUp(within: LogReader.roundLimit)
+      return (try parts.ledger.stops($0), try parts.ledger.lastCaptured($0))
     }
     // Later writes may rest on unrecorded ones.
     if !stops.isEmpty { throw MirrorStopped(name: parts.sides.configuration.name, stops: stops) }

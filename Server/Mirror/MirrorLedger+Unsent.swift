@@ -218,7 +218,7 @@ extension MirrorLedger {
   /// Captures the rows due for a retry, and forgets those equal in the space. Returns the number of
   /// retried rows.
   func retryUnsent(
-    _ sql: [MirrorSQL], most: Int64, _ connection: PostgresConnection
+    _ sql: [MirrorSQL], most: Int64, _ reader: LogReader?, _ connection: PostgresConnection
   ) throws -> Int64 {
     guard try hasUnsent(connection) else { return 0 }
     try connection.execute("SET LOCAL lock_timeout = '200ms'; SET LOCAL row_security = off")
@@ -229,10 +229,24 @@ extension MirrorLedger {
         let rows = try connection.query(
           .once("WITH c AS (\(capture) RETURNING 1) SELECT count(*) FROM c"), [.int8(most)])
         count += try rows.first?.int8(0) ?? 0
+        try awaitLog(reader, connection)
       }
       _ = try connection.query(.once(sql.forgetAbsent))
     }
     return count
+  }
+
+  /// Waits until former writes to the locked rows are captured from the log, and orders the rows
+  /// captured by the present transaction behind them.
+  func awaitLog(_ reader: LogReader?, _ connection: PostgresConnection) throws {
+    guard let reader else { return }
+    try reader.catchUp(within: LogReader.lockLimit)
+    _ = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.captured SET id = DEFAULT
+        WHERE mirror = $1 AND xid = pg_current_xact_id() AND kind <> 'D'
+        """), [.int8(number)])
   }
 
   // MARK: Progress

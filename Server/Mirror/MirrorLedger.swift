@@ -92,6 +92,7 @@ package struct MirrorLedger: Sendable {
       former boolean NOT NULL DEFAULT false,  -- to compare with the rows of a removed mirror
       space_column text, space_value text,  -- of its rows, if others belong to other spaces
       PRIMARY KEY (mirror, tab));
+    \(MirrorLog.tables)
     """
 
   /// The channel on which PostgreSQL reports captured writes to an asleep mirror; the payload is the
@@ -114,9 +115,12 @@ package struct MirrorLedger: Sendable {
     """
   }
 
-  /// Removes the mirror's triggers and entry; the tables stay.
+  /// Removes the mirror's triggers, slot and entry; the tables stay.
   func remove(_ connection: PostgresConnection) throws {
+    // Nobody reads it: this process has the mirror's lock.
+    try MirrorLog(number, connection)?.dropSlot(connection)
     try connection.transaction { connection in
+      try MirrorLog.remove(number, connection)
       try connection.execute(releaseAll)
       for table in ["captured", "deferred", "unsent", "adopted", "recorded", "stops"] {
         try connection.execute(single: "DELETE FROM ferry_mirror.\(table) WHERE mirror = \(number)")

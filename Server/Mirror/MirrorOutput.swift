@@ -123,6 +123,9 @@ struct MirrorOutput: Sendable {
           var step = try MirrorStep(
             connection, parts.ledger, parts.sql, space: parts.sides.configuration.space,
             unchanged: unchanged.union(reverted), isCareful: isCareful)
+          if let reader = parts.sides.reader {
+            step.catchUp = { try reader.catchUp(within: LogReader.lockLimit) }
+          }
           let applied = try source.first("SELECT applied FROM ferry_replica") { $0.int64(0) } ?? 0
           try parts.file.changes(before: turn, source) { try step.add($0) }
           try step.finish()

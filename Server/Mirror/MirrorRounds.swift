@@ -36,6 +36,8 @@ package final class MirrorRounds: Sendable {
     package var openFile: @Sendable () throws -> SQLiteConnection
     package var pool: any MirrorConnections
     package var log: Mirror.Log
+    /// Reads PostgreSQL's log; `nil` if triggers capture.
+    var reader: LogReader?
     /// Runs a transaction that applies captured writes to the replica.
     package var taking: @Sendable (Database, () throws -> Void) throws -> Void = { try $1() }
     /// Returns how many milliseconds ago a program has made a write.
@@ -51,7 +53,7 @@ package final class MirrorRounds: Sendable {
     }
   }
 
-  private let sides: Sides
+  let sides: Sides
   var configuration: MirrorConfiguration { sides.configuration }
   var ledger: MirrorLedger { sides.ledger }
   var replica: Replica { sides.replica }
@@ -201,7 +203,9 @@ package final class MirrorRounds: Sendable {
 
   func parts(_ file: MirrorFile) -> MirrorParts {
     let sql = file.plan.tables.map {
-      MirrorSQL(table: $0, schema: configuration.schema, mirror: ledger.number)
+      MirrorSQL(
+        table: $0, schema: configuration.schema, mirror: ledger.number,
+        secret: sides.reader?.secret)
     }
     return MirrorParts(file: file, sides: sides, sql: sql)
   }
@@ -215,7 +219,8 @@ package final class MirrorRounds: Sendable {
   /// Returns the mirror's file for the present schema of the space.
   func prepared(_ state: inout State) async throws -> MirrorFile {
     if let file = state.file, !state.isIncomplete,
-      state.schema == (try await replica.pulledSchema()).version
+      state.schema == (try await replica.pulledSchema()).version,
+      try await !lacksLogged()
     {
       return file
     }
@@ -254,6 +259,7 @@ package final class MirrorRounds: Sendable {
       }
     }
     for reason in absent { log("omitted", reason) }
+    let isLacking = try await readLog(plan, isAdopting: isAdopting)
     try await MirrorComparison(parts: parts(file)).compareFormer()
     if let (turn, former) = turn, !former.isEmpty {
       let isSetBack = former == identifier && turn > begun
@@ -271,6 +277,7 @@ package final class MirrorRounds: Sendable {
       }
       if isSetBack { try await replica.write { try file.skip(to: turn, $0) } }
     }
+    if isLacking, !isAdopting, !isResuming { try await compareLogged(file) }
     let present = try await replica.read { try file.turn($0) }
     try await pool.run { connection in
       _ = try connection.query(

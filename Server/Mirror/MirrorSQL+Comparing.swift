@@ -30,15 +30,20 @@ extension MirrorSQL {
     let head = "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals) "
     let name = quoted(postgres: table.name.text)
     guard isInTable else {
-      return head + "VALUES (\(mirror), \(name), 'D', $1::text[], NULL, NULL)"
+      let isAbsent = "NOT EXISTS (SELECT FROM \(target) t WHERE \(isAtKey))"
+      return head + "SELECT \(mirror), \(name), 'D', $1::text[], NULL, NULL WHERE \(isAbsent)"
     }
     let names = list(table.columns.map { quoted(postgres: $0.name.text) })
     let values = list(table.columns.map { $0.type.encoded("t.\(quoted($0.name))") })
-    let matches = zip(table.key, 1...).map { column, index in
-      "t.\(quoted(column.name)) = \(column.type.decoded("($1::text[])[\(index)]"))"
-    }
     return head + "SELECT \(mirror), \(name), 'I', $1::text[], \(names), \(values) "
-      + "FROM \(target) t WHERE \(matches.joined(separator: " AND "))"
+      + "FROM \(target) t WHERE \(isAtKey)"
+  }
+
+  /// The condition of a row by key, the parameter.
+  private var isAtKey: String {
+    zip(table.key, 1...).map { column, index in
+      "t.\(quoted(column.name)) = \(column.type.decoded("($1::text[])[\(index)]"))"
+    }.joined(separator: " AND ")
   }
 
   /// Returns the keys of differing rows, whether the table has the row, and whether the copy has.

@@ -11,6 +11,8 @@ struct MirrorSQL: Sendable {
   let mirror: Int64
   /// True if rows of an adopted table may not be in the space yet.
   var isAdopting = false
+  /// The word with which the mirror marks writes in PostgreSQL's log; `nil` if triggers capture.
+  var secret: String?
 
   /// The table, qualified by the schema.
   var target: String { "\(quoted(Name(schema))).\(quoted(table.name))" }
@@ -156,6 +158,7 @@ struct MirrorSQL: Sendable {
   /// table as well. So all rows are captured, and ``forget(areDeleted:)`` removes those of the
   /// step.
   func begin(isDelete: Bool) -> String {
+    if let open { return open }
     let relation = "\(quoted(postgres: target))::regclass"
     let own = "\(relation)::oid::text"
     guard isDelete else { return "SELECT set_config('ferry.table', \(own), true)" }
@@ -169,11 +172,12 @@ struct MirrorSQL: Sendable {
   /// Removes the step's own rows from the capture: all of deleted rows, or the deletes of rows that
   /// are there again.
   func forget(areDeleted: Bool) -> String {
-    """
-    DELETE FROM \(Self.ledger).captured c USING \(source(keysOnly: true))
-    WHERE c.xid = pg_current_xact_id() AND c.mirror = \(mirror)
-      AND c.tab = \(quoted(postgres: table.name.text)) AND c.key = \(keyParameters)
-      \(areDeleted ? "" : "AND c.kind = 'D'")
-    """
+    if let secret { return forgetLogged(areDeleted: areDeleted, secret) }
+    return """
+      DELETE FROM \(Self.ledger).captured c USING \(source(keysOnly: true))
+      WHERE c.xid = pg_current_xact_id() AND c.mirror = \(mirror)
+        AND c.tab = \(quoted(postgres: table.name.text)) AND c.key = \(keyParameters)
+        \(areDeleted ? "" : "AND c.kind = 'D'")
+      """
   }
 }

@@ -40,6 +40,8 @@ struct MirrorStep {
   let sql: [MirrorSQL]
   /// True if refused rows are searched, so one of them stops no other.
   let isCareful: Bool
+  /// Waits for captured writes.
+  var catchUp: (() throws -> Void)?
   private let hasDeferred: Bool
   private let hasUnsent: Bool
   /// True if unsent rows wait for a change of another record.
@@ -172,12 +174,12 @@ struct MirrorStep {
   private func lock(_ rows: [Pending]) throws {
     let (sql, keys) = (sql[table], PostgresParameters(columnsOf: rows.map(\.key)))
     // First the locks, then the look at captured writes: it has to see those before the locks.
-    let found = try connection.pipeline {
+    _ = try connection.pipeline {
       if hasDeferred { $0.add(.once(sql.resolve), keys) }
       $0.add(.once(sql.lock), keys)
-      $0.add(.once(sql.isWritten), keys)
     }
-    if found.last?.isEmpty == false { throw WrittenMeanwhile() }
+    try catchUp?()
+    if try !connection.query(.once(sql.isWritten), keys).isEmpty { throw WrittenMeanwhile() }
   }
 
   /// - Parameter savepoint: the name of a savepoint to undo a refused write.
@@ -200,17 +202,19 @@ struct MirrorStep {
         : PostgresParameters(
           columnsOf: rows.map { $0.key + ($0.texts ?? []) })
       if isDelete {
-        writes.append($0.add(.once(sql.delete), keys))
+        writes.append($0.add(.once(sql.own(sql.delete)), keys))
         $0.add(.once(sql.forget(areDeleted: true)), keys)
         if hasUnsent { $0.add(.once(sql.forgetGone), keys) }
       } else {
-        if let update = sql.update { writes.append($0.add(.once(update), parameters)) }
-        writes.append($0.add(.once(sql.insert), parameters))
+        if let update = sql.update { writes.append($0.add(.once(sql.own(update)), parameters)) }
+        if let open = sql.open { $0.add(.once(open)) }
+        writes.append($0.add(.once(sql.own(sql.insert)), parameters))
         // A row refused before may have been deleted with the former parent.
         if isCareful { $0.add(.once(sql.forget(areDeleted: false)), keys) }
       }
       if let capture = sql.captureMade(isDelete: isDelete) {
         made = $0.add(.once(capture), parameters)
+        if let mark = sql.made { $0.add(.once(mark)) }
       }
     }
     if let made, !results[made].isEmpty { hasCaptured = true }
@@ -353,7 +357,7 @@ struct MirrorStep {
     guard rows[0].texts != nil, let vacate = sql.vacate else { return }
     _ = try connection.pipeline {
       $0.add(.once(sql.begin(isDelete: false)))
-      $0.add(.once(vacate), PostgresParameters(columnsOf: rows.map(\.key)))
+      $0.add(.once(sql.own(vacate)), PostgresParameters(columnsOf: rows.map(\.key)))
     }
   }
 }

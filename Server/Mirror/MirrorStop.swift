@@ -83,7 +83,10 @@ extension MirrorLedger {
     for row in rows where try row.bool(2) {
       try store(MirrorStop(table: try row.text(0), reason: try row.text(1)), connection)
     }
-    return try rows.map { MirrorStop(table: try $0.text(0), reason: try $0.text(1)) }
+    let stops = try rows.map { MirrorStop(table: try $0.text(0), reason: try $0.text(1)) }
+    let unlogged = try MirrorLog.stops(number, connection)
+    for stop in unlogged { try store(stop, connection) }
+    return stops + unlogged.filter { stop in !stops.contains { $0.table == stop.table } }
   }
 
   /// Stores a stop until ``resume(_:)``.
@@ -117,7 +120,9 @@ extension MirrorLedger {
   }
 
   /// Enters the tables whose writes are recorded.
-  func enter(_ sql: [MirrorSQL], _ connection: PostgresConnection) throws {
+  func enter(
+    _ sql: [MirrorSQL], isLogged: Bool = false, _ connection: PostgresConnection
+  ) throws {
     try connection.execute(single: "DELETE FROM ferry_mirror.recorded WHERE mirror = \(number)")
     for sql in sql {
       let space = sql.table.adoption?.space.map { Name($0.name) }
@@ -130,7 +135,7 @@ extension MirrorLedger {
           """),
         [
           .int8(number), .text(sql.table.name.text), .text(sql.target), .text(sql.function),
-          .int8(sql.triggers),
+          .int8(isLogged ? 0 : sql.triggers),
           .array(PostgresArray(columns.map { Optional($0.text) })),
         ])
     }

@@ -138,11 +138,13 @@ struct MirrorTables {
       MirrorSQL(
         table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting)
     }
+    let isLogged = configuration.capture == .log && !sql.isEmpty
+    if isLogged { try MirrorLog.enter(number, connection) }
     let own = sql.filter { $0.table.adoption == nil }.map(MirrorDefinition.init)
     let schema = MirrorSQL.unlessPresent(schema: Name(configuration.schema))
     let tables = (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
     let parts = own.flatMap(\.parts) + own.flatMap(\.references)
-    let capture = sql.flatMap(\.capture)
+    let capture = isLogged ? MirrorLog.capture(sql, number) : sql.flatMap(\.capture)
     let layout = (tables + parts.map(\.statement) + capture).joined(separator: ";\n")
     let known = try connection.query(
       .once("SELECT FROM ferry_mirror.mirrors WHERE number = $1 AND layout = $2"),
@@ -157,7 +159,7 @@ struct MirrorTables {
     let absent = try parts.compactMap(make)
     for sql in sql { try connection.execute(single: sql.fits) }
     for statement in capture { try connection.execute(single: statement) }
-    try MirrorLedger(number: number).enter(sql, connection)
+    try MirrorLedger(number: number).enter(sql, isLogged: isLogged, connection)
     if absent.isEmpty {
       _ = try connection.query(
         .once("UPDATE ferry_mirror.mirrors SET layout = $2 WHERE number = $1"),

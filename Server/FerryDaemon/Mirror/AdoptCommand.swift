@@ -43,6 +43,7 @@ extension MirrorCommands {
           while the group runs. The pattern has {} in the place of the value, such as account-{}. The \
           token is for all these spaces: see `ferryd token create --all-spaces`.
           """),
+      captureOption,
     ]
       + TokenOptions.options(
         """

@@ -43,6 +43,15 @@ enum MirrorCommands {
     "server", value: "URL", help: "The server of the space.", default: "http://127.0.0.1:8080")
   static let spaceOption = OptionSpec("space", value: "NAME", help: "The space.", required: true)
 
+  static let captureOption = OptionSpec(
+    "capture", value: "WAY",
+    help: """
+      How PostgreSQL records the writes of programs: by triggers, or in its log. The log costs the \
+      programs less. It needs wal_level = logical, a role with REPLICATION, and the tables' owner.
+      """,
+    kind: .choice(MirrorCapture.allCases.map(\.rawValue)),
+    default: MirrorCapture.triggers.rawValue)
+
   static let nameArgument = ArgumentSpec(
     "name",
     help: "The name of the mirror (1 to 63 characters of a–z 0–9 _ -) or of the group (1 to 30).")
@@ -63,6 +72,7 @@ enum MirrorCommands {
         "table", value: "NAME", help: "A table to mirror, instead of all.", repeated: true),
       OptionSpec(
         "type", value: "TABLE.COLUMN=TYPE", help: "Another type of a column.", repeated: true),
+      captureOption,
     ] + TokenOptions.options("A token of the role writer; it is kept in the mirror's folder."),
     flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
@@ -117,6 +127,8 @@ enum MirrorCommands {
       name: name, server: try arguments.string("server"), space: space, database: database,
       schema: try arguments.string("schema"))
     configuration.tables = arguments.strings("table")
+    configuration.capture =
+      MirrorCapture(rawValue: try arguments.string("capture")) ?? configuration.capture
     return configuration
   }
 

@@ -24,6 +24,11 @@ extension MirrorCommands {
         next: "write --space-column account_id --space-name 'account-{}', without --space")
     }
     var mirror = try configuration(name, space: pattern, arguments)
+    guard mirror.capture == .triggers else {
+      throw UsageError(
+        .invalidValue, "--capture log does not fit --space-name",
+        why: "the mirrors of a group capture by triggers", next: "leave out --capture")
+    }
     mirror.adoptions = try adoptions(arguments)
     let configuration = MirrorGroupConfiguration(
       mirror, column: column.name, pattern: pattern, token: try TokenOptions.token(arguments))

@@ -29,6 +29,13 @@ extension Mirror.Status {
       "role       \(role.name)",
     ]
     if let warning = role.warning { lines.append("warning    \(warning)") }
+    if let log {
+      lines.append(
+        "log        " + (log.bytes.map { "\($0.grouped) bytes are kept" } ?? "the slot is lost"))
+      if log.isUnlimited {
+        lines.append("warning    without max_slot_wal_keep_size, the log may fill the disk")
+      }
+    }
     lines += stops.map { "stopped    \($0)" }
     if let wayOut = stopped?.wayOut { lines.append("next       \(wayOut)") }
     if !fault.isEmpty { lines.append("fault      \(fault)") }
@@ -62,6 +69,7 @@ extension Mirror.Status {
       ("captured", .string(String(captured))),
       ("role", .string(role.name)), ("warning", .string(orNull: role.warning)),
       ("stopped", .array(stops.map { .string($0.description) })),
+      ("log", .string(orNull: log?.bytes.map { String($0) })),
       ("fault", .string(orNull: fault.isEmpty ? nil : fault)),
       ("next", .string(orNull: stopped?.wayOut)),
       ("deferredCount", .string(String(deferredCount))),

@@ -164,6 +164,7 @@ extension MirrorComparison {
         .once(sql.fillDiffering), [.array(PostgresArray(unbrought.map { Optional($0) }))])
       // A program's write in progress is captured before its row is read again.
       _ = try connection.query(.once(sql.lockDiffering))
+      try parts.sides.reader?.catchUp(within: LogReader.roundLimit)
       for statement in sql.captureDiffering { try connection.execute(single: statement) }
       _ = try connection.query(
         .once("UPDATE ferry_mirror.adopted SET former = false WHERE mirror = $1 AND tab = $2"),

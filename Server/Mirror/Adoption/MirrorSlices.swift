@@ -12,6 +12,8 @@ struct MirrorSlices: Sendable {
   let ledger: MirrorLedger
   /// Parents before their children.
   let sql: [MirrorSQL]
+  /// Reads PostgreSQL's log; `nil` if triggers capture.
+  let reader: LogReader?
 
   /// Captures the next slice, and stores the end of it in the same transaction. Returns `false` if
   /// no table has any left.
@@ -60,6 +62,7 @@ struct MirrorSlices: Sendable {
     var places: PostgresParameters = [.array(next)]
     if let place { places.append(PostgresArray(place)) }
     _ = try connection.query(.once(sql.captureSlice(isFirst: place == nil)), places)
+    try ledger.awaitLog(reader, connection)
     _ = try connection.query(
       .once(
         """

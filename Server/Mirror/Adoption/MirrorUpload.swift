@@ -14,7 +14,8 @@ struct MirrorUpload: Sendable {
   ///
   /// - Parameter onProgress: gets the progress of each table after each slice.
   func run(_ onProgress: @Sendable ([AdoptionProgress]) -> Void) async throws {
-    let (ledger, slices) = (ledger, MirrorSlices(ledger: ledger, sql: sql))
+    let reader = parts.sides.reader
+    let (ledger, slices) = (ledger, MirrorSlices(ledger: ledger, sql: sql, reader: reader))
     var rows = MirrorSlices.rowsMax
     var hasMore = true
     while hasMore {
@@ -42,13 +43,13 @@ struct MirrorUpload: Sendable {
   ///
   /// - Returns: `false` if a program has locked one of them for too long.
   func retry(most: Int64 = Self.retryMax) async throws -> Bool {
-    let (ledger, sql) = (ledger, sql)
+    let (ledger, sql, reader) = (ledger, sql, parts.sides.reader)
     var last = Int64.max
     while true {
       let count: Int64
       do {
         count = try await pool.run { connection in
-          try connection.transaction { try ledger.retryUnsent(sql, most: most, $0) }
+          try connection.transaction { try ledger.retryUnsent(sql, most: most, reader, $0) }
         }
       } catch let error as PostgresError where error.isWait {
         return false

@@ -48,14 +48,33 @@ package struct TableAdoption: Sendable {
   package func install(
     _ plan: MirrorPlan, again: Bool, isReturning: Bool = false, _ connection: PostgresConnection
   ) throws -> MirrorLedger {
-    try connection.transaction { connection in
+    let isLogged = configuration.capture == .log
+    let ledger = try connection.transaction { connection in
       let tables = MirrorTables(connection: connection, configuration: configuration)
       let number = try tables.enter(again: again).number
       for table in plan.tables { try enter(table, number, isReturning, connection) }
       try tables.make(plan, number)
       // No program writes until the end of this transaction: the triggers capture all others.
-      for table in plan.tables { try storeLast(of: table, number, connection) }
+      if !isLogged { try storeLast(of: plan, number, connection) }
       return MirrorLedger(number: number)
+    }
+    guard isLogged else { return ledger }
+    // The slot begins behind all transactions that have written before. The log has all others.
+    let log = try MirrorLog.makeSlot(ledger.number, connection)
+    try connection.transaction { connection in
+      try storeLast(of: plan, ledger.number, connection)
+      // The slices bring all former rows.
+      if log?.gaps == 1 { try log?.recordComparison(connection) }
+    }
+    return ledger
+  }
+
+  /// Stores the greatest keys of the tables: captured writes bring later rows.
+  func storeLast(
+    of plan: MirrorPlan, _ number: Int64, _ connection: PostgresConnection
+  ) throws {
+    for table in plan.tables where table.adoption != nil {
+      try storeLast(of: table, number, connection)
     }
   }
 

@@ -1,0 +1,255 @@
+import Dispatch
+import FerryPostgres
+import Synchronization
+
+/// Reads PostgreSQL's log for a mirror, on a thread and two connections of its own. It stores the
+/// changes of programs as captured writes, and connects again after a break.
+final class LogReader: Sendable {
+  /// A caller that waits for the reader to reach the present end of the log.
+  private final class Waiter: Sendable {
+    let semaphore = DispatchSemaphore(value: 0)
+  }
+
+  private struct State {
+    var tables: [MirrorSQL]?
+    var hasNewTables = false
+    var waiters: [Waiter] = []
+    var isClosed = false
+    var isStarted = false
+    var failure = "it has not begun"
+  }
+
+  private let url: String
+  private let number: Int64
+  private let log: Mirror.Log
+  /// Called after captured writes, on the reader's thread.
+  private let onCaptured: @Sendable () -> Void
+  private let state = Mutex(State())
+  private let wakePipe: WakePipe
+  private let threads = ThreadGroup()
+
+  /// The wait of a round, and of a transaction with locks, for the reader.
+  static let roundLimit = Duration.seconds(20)
+  static let lockLimit = Duration.seconds(2)
+  /// The memory of a part of a transaction.
+  private static let partBytesMax = 16 << 20
+  /// Transactions of the log in one of the reader's.
+  private static let transactionsMax = 200
+  /// The time between two reports to the server, and the silence before a sign of life is asked.
+  private static let reportPause = Duration.seconds(10)
+  /// The longest silence of the server.
+  private static let silenceMax = Duration.seconds(60)
+  /// The pauses between attempts to connect.
+  private static let pauseMin = Duration.milliseconds(100)
+  private static let pauseMax = Duration.seconds(5)
+
+  init(
+    url: String, number: Int64, log: @escaping Mirror.Log,
+    onCaptured: @escaping @Sendable () -> Void
+  ) throws(PostgresError) {
+    (self.url, self.number, self.log, self.onCaptured) = (url, number, log, onCaptured)
+    wakePipe = try WakePipe()
+  }
+
+  /// Replaces the tables. The first call starts the reader.
+  func use(_ tables: [MirrorSQL]) {
+    let isFirst = state.withLock { state in
+      defer { state.isStarted = true }
+      (state.tables, state.hasNewTables) = (tables, true)
+      return !state.isStarted
+    }
+    if isFirst { threads.start(name: "mirror-log") { [self] in run() } } else { wakePipe.wake() }
+  }
+
+  /// Returns when all transactions committed before the call are captured. It blocks.
+  ///
+  /// - Throws: ``PostgresError`` as for a lock, if it takes too long.
+  func catchUp(within limit: Duration) throws(PostgresError) {
+    let waiter = Waiter()
+    state.withLock { $0.waiters.append(waiter) }
+    wakePipe.wake()
+    let nanoseconds = Int(limit / .nanoseconds(1))
+    if waiter.semaphore.wait(timeout: .now() + .nanoseconds(nanoseconds)) == .success { return }
+    let failure = state.withLock { state in
+      state.waiters.removeAll { $0 === waiter }
+      return state.failure
+    }
+    throw PostgresError(
+      .server,
+      "PostgreSQL's log is not read in time"
+        + (failure.isEmpty ? "" : ": \(failure)"), sqlState: "55P03")
+  }
+
+  /// The word of the mirror's marks; `nil` before ``use(_:)``.
+  var secret: String? { state.withLock { $0.tables?.first?.secret } }
+
+  /// Stops reading, and disconnects.
+  func close() async {
+    state.withLock { $0.isClosed = true }
+    wakePipe.wake()
+    await threads.wait()
+  }
+
+  private var isClosed: Bool { state.withLock { $0.isClosed } }
+
+  // MARK: The thread
+
+  private func run() {
+    var pause = Self.pauseMin
+    while !isClosed {
+      let start = ContinuousClock.now
+      do {
+        try read()
+      } catch {
+        let reason = "\(error)"
+        // Another process may have the slot for a moment, and a server restarts.
+        let isNew = state.withLock { state in
+          defer { state.failure = reason }
+          return state.failure != reason
+        }
+        if isNew, !isClosed { log("error", "the log cannot be read: \(reason)") }
+      }
+      if start.duration(to: .now) > Self.pauseMax { pause = Self.pauseMin }
+      let end = ContinuousClock.now + pause
+      while !isClosed, wakePipe.wait(timeout: end - .now) == .woken { wakePipe.drain() }
+      pause = min(pause * 2, Self.pauseMax)
+    }
+  }
+
+  /// Reads until the reader is closed, or the connection breaks.
+  private func read() throws {
+    let connection = try PostgresConnection(url: url, settings: ReplicationStream.settings)
+    guard let log = try MirrorLog(number, connection) else {
+      throw MirrorFault(description: "the database has no mirror that reads the log")
+    }
+    let stream = try ReplicationStream(url: url, wakePipe: wakePipe)
+    guard try log.isCurrent(stream.source.description, connection) else {
+      return try replaceSlot(log, "the database is on another server, or was restored", connection)
+    }
+    do {
+      try stream.start(
+        slot: log.slot, publication: MirrorLog.publication(number), from: log.stored)
+    } catch {
+      guard ["42704", "55000"].contains(error.sqlState) else { throw error }
+      return try replaceSlot(log, error.message, connection)
+    }
+    state.withLock { $0.hasNewTables = true }
+    try readStream(stream, log, connection)
+  }
+
+  /// Begins from the present end of the log: the mirror compares all rows.
+  private func replaceSlot(
+    _ log: MirrorLog, _ reason: String, _ connection: PostgresConnection
+  ) throws {
+    self.log("slot", "\(reason): all rows are compared")
+    try log.replaceSlot(connection)
+    onCaptured()
+  }
+
+  /// The work of one connection.
+  private struct Work {
+    var progress: ReplicationProgress
+    var assembler = TransactionAssembler(bytesMax: LogReader.partBytesMax)
+    var writer: LogWriter
+    /// The end of the last complete transaction in the writer, and the number of them.
+    var last: PostgresLSN?
+    var count = 0
+    /// True if a part of a transaction is in the writer.
+    var isPartial = false
+    /// Callers, each with the position to reach.
+    var waiting: [(waiter: Waiter, end: PostgresLSN)] = []
+
+    var isIdle: Bool { !assembler.isOpen && !writer.isDirty }
+  }
+
+  private func readStream(
+    _ stream: ReplicationStream, _ log: MirrorLog, _ connection: PostgresConnection
+  ) throws {
+    var work = Work(
+      progress: ReplicationProgress(stored: log.stored), writer: LogWriter(connection, log))
+    var (reported, heard) = (ContinuousClock.now, ContinuousClock.now)
+    while true {
+      if isClosed { return }
+      if !work.isPartial { try serve(&work, log, connection) }
+      let isReady = work.writer.isDirty && !work.isPartial
+      var isDue = .now - reported >= Self.reportPause
+      switch try stream.next(within: isReady ? .zero : Self.reportPause) {
+      case .frame(let frame):
+        heard = .now
+        if try accept(frame, &work) { isDue = true }
+      case .woken: continue
+      case .timedOut: if isReady { try store(&work) }
+      }
+      guard isDue else { continue }
+      guard .now - heard < Self.silenceMax else {
+        throw PostgresError(.noAnswer, "the server did not answer in time")
+      }
+      try stream.report(work.progress, asksReply: .now - heard >= Self.reportPause)
+      reported = .now
+    }
+  }
+
+  /// Returns `true` if the server waits for a report.
+  private func accept(_ frame: ReplicationFrame, _ work: inout Work) throws -> Bool {
+    switch frame {
+    case .keepalive(let end, let wantsReply):
+      work.progress.keepalive(end, isIdle: work.isIdle)
+      return wantsReply
+    case .data(let start, let message):
+      work.progress.receive(at: start)
+      guard let part = try work.assembler.add(PgoutputDecoder.decode(message)) else { return false }
+      if !work.progress.isStored(commit: part.commit) { try work.writer.add(part) }
+      work.isPartial = part.end == nil
+      guard let end = part.end else { return true }
+      guard work.writer.isDirty else {
+        work.progress.keepalive(end, isIdle: true)
+        release(&work, end)
+        return false
+      }
+      work.last = end
+      work.count += 1
+      if work.count >= Self.transactionsMax { try store(&work) }
+      return false
+    }
+  }
+
+  /// Commits the complete transactions.
+  private func store(_ work: inout Work) throws {
+    guard let end = work.last else { return }
+    let hasCaptured = try work.writer.commit(end)
+    work.progress.store(end)
+    (work.last, work.count) = (nil, 0)
+    release(&work, end)
+    if hasCaptured { onCaptured() }
+  }
+
+  private func release(_ work: inout Work, _ end: PostgresLSN) {
+    state.withLock { $0.failure = "" }
+    work.waiting.removeAll { entry in
+      guard entry.end <= end else { return false }
+      entry.waiter.semaphore.signal()
+      return true
+    }
+  }
+
+  /// Uses new tables, and marks the present end of the log for callers that wait for it.
+  private func serve(
+    _ work: inout Work, _ log: MirrorLog, _ connection: PostgresConnection
+  ) throws {
+    let (hasTables, hasWaiters) = state.withLock { ($0.hasNewTables, !$0.waiters.isEmpty) }
+    guard hasTables || hasWaiters else { return }
+    try store(&work)
+    let (tables, waiters) = state.withLock { state in
+      defer { (state.hasNewTables, state.waiters) = (false, []) }
+      return (state.hasNewTables ? state.tables : nil, state.waiters)
+    }
+    if let tables { work.writer.use(tables) }
+    if waiters.isEmpty { return }
+    // The commit of the mark also brings earlier commits to the disk, and so to the reader.
+    let text = try connection.query(
+      .once("SELECT \(MirrorSQL.mark(log.secret, "beat"))::text")
+    ).first?.text(0)
+    let end = text.flatMap { PostgresLSN($0) } ?? .zero
+    work.waiting += waiters.map { ($0, end) }
+  }
+}

@@ -1,0 +1,251 @@
+import FerryPostgres
+import FerryProtocol
+
+/// Stores the logged changes of a mirror's tables as captured writes; all calls block.
+///
+/// Several transactions of the log become one transaction of the writer, and a large one does as
+/// well. It stores the position in the log with them, so no change is captured twice.
+struct LogWriter {
+  /// Changes of one statement.
+  static let batchMax = 2_000
+  /// Bytes of one statement.
+  static let batchBytesMax = 8 << 20
+
+  private struct Pending {
+    var table: Int
+    var part: (xid: UInt32, time: Int64)
+    var row: LoggedRow
+    var relation: PgoutputRelation
+  }
+
+  let connection: PostgresConnection
+  let log: MirrorLog
+  /// The mirrored tables; the plan may change between two transactions.
+  private var tables: [MirrorSQL] = []
+  /// The tables by their names in PostgreSQL.
+  private var places: [[String]: Int] = [:]
+  private var pending: [Pending] = []
+  private var bytes = 0
+  /// Columns of the tables as they are now, in order.
+  private var columns: [Int: [String]] = [:]
+  /// The identifier of the writer's transaction; `nil` before it.
+  private var transaction: UInt64?
+  /// The table of the open statement of a step.
+  private var open: String?
+  /// True if the last transactions have captured anything, or stopped the mirror.
+  private(set) var hasCaptured = false
+  /// True if the mirror has to compare all rows.
+  private var hasTruncated = false
+
+  init(_ connection: PostgresConnection, _ log: MirrorLog) {
+    (self.connection, self.log) = (connection, log)
+  }
+
+  /// True if something waits for ``commit(_:)``.
+  var isDirty: Bool { transaction != nil || !pending.isEmpty || hasTruncated }
+
+  mutating func use(_ tables: [MirrorSQL]) {
+    self.tables = tables
+    places = [:]
+    for (place, sql) in tables.enumerated() { places[[sql.schema, sql.table.name.text]] = place }
+    columns = [:]
+  }
+
+  // MARK: Changes
+
+  mutating func add(_ part: ReplicatedPart) throws {
+    if part.isFirst { open = nil }
+    for change in part.changes { try add(change, (part.xid, part.time)) }
+    // The rest of a large transaction does not wait in memory.
+    if part.end == nil { try flush() }
+  }
+
+  private mutating func add(
+    _ change: ReplicatedChange, _ part: (xid: UInt32, time: Int64)
+  ) throws {
+    switch change {
+    case .message(let prefix, let content):
+      guard prefix == LogMark.prefix, let mark = LogMark(content, secret: log.secret) else {
+        return
+      }
+      switch mark {
+      case .open(let table): open = table
+      case .close: open = nil
+      case .made: try forgetUpdates(part.xid)
+      case .beat: break
+      case .forget(let table, let areDeleted, let keys):
+        try forget(table, areDeleted, keys, part.xid)
+      }
+    case .truncate(let relation):
+      // The log does not name the rows.
+      if places[[relation.schema, relation.name]] != nil { hasTruncated = true }
+    case .insert(let relation, _), .update(let relation, _, _), .delete(let relation, _):
+      guard let table = places[[relation.schema, relation.name]] else {
+        return try stop(relation.name, "a table of another name has the writes to it")
+      }
+      if open == tables[table].function { return }
+      guard relation.hasWholeRows, let row = LoggedRow(change) else {
+        return try stop(
+          relation.name, "its REPLICA IDENTITY is not FULL, so former values are unknown")
+      }
+      pending.append(Pending(table: table, part: part, row: row, relation: relation))
+      bytes += change.bytes
+      if pending.count >= Self.batchMax || bytes > Self.batchBytesMax { try flush() }
+    }
+  }
+
+  private mutating func forgetUpdates(_ xid: UInt32) throws {
+    guard isDirty else { return }
+    try flush()
+    let transaction = try begin()
+    _ = try connection.query(
+      .once(MirrorSQL.forgetUpdates(of: log.number)),
+      [.text(Self.whole(xid, before: transaction))])
+  }
+
+  private mutating func forget(
+    _ function: String, _ areDeleted: Bool, _ keys: String, _ xid: UInt32
+  ) throws {
+    guard let sql = tables.first(where: { $0.function == function }) else { return }
+    try flush()
+    let transaction = try begin()
+    _ = try connection.query(
+      .once(sql.forgetCaptured(areDeleted: areDeleted)),
+      [.text(Self.whole(xid, before: transaction)), .text(keys)])
+  }
+
+  /// Stops the mirror: it carries no row before both sides have been compared.
+  private mutating func stop(_ table: String, _ reason: String) throws {
+    _ = try begin()
+    try MirrorLedger(number: log.number).store(
+      MirrorStop(table: table, reason: reason), connection)
+    hasCaptured = true
+  }
+
+  // MARK: Statements
+
+  private mutating func begin() throws -> UInt64 {
+    if let transaction { return transaction }
+    try connection.execute("BEGIN")
+    let text = try connection.query(.once("SELECT pg_current_xact_id()::text")).first?.text(0)
+    let number = text.flatMap { UInt64($0) } ?? 0
+    transaction = number
+    return number
+  }
+
+  /// Returns the whole identifier of a transaction older than another one: the log has the lower
+  /// half.
+  static func whole(_ xid: UInt32, before last: UInt64) -> String {
+    let whole = last & ~0xFFFF_FFFF | UInt64(xid)
+    return String(whole > last && whole >= 1 << 32 ? whole - 1 << 32 : whole)
+  }
+
+  private mutating func flush() throws {
+    guard !pending.isEmpty else { return }
+    _ = try begin()
+    hasCaptured = true
+    defer { (pending, bytes) = ([], 0) }
+    // A definition may have changed since the columns were read.
+    for _ in 0..<2 {
+      if try capture(pending) == nil { return }
+      columns = [:]
+    }
+    for table in Set(pending.map(\.table)).sorted() {
+      guard let error = try capture(pending.filter { $0.table == table }) else { continue }
+      try stop(tables[table].table.name.text, error.message)
+    }
+  }
+
+  /// Captures changes. Returns the reason if a table does not fit any more.
+  private mutating func capture(_ changes: [Pending]) throws -> PostgresError? {
+    guard let transaction else { return nil }
+    try connection.execute("SAVEPOINT ferry_logged")
+    do {
+      let used = Set(changes.map(\.table)).sorted()
+      var parameters = PostgresParameters()
+      for table in used {
+        try appendRows(of: table, changes, transaction, &parameters)
+      }
+      _ = try connection.query(
+        .once(MirrorSQL.captureLogged(used.map { tables[$0] })), parameters)
+      try connection.execute("RELEASE SAVEPOINT ferry_logged")
+      return nil
+    } catch let error as PostgresError where error.kind == .server && !error.isRetryable {
+      try connection.execute("ROLLBACK TO SAVEPOINT ferry_logged; RELEASE SAVEPOINT ferry_logged")
+      return error
+    }
+  }
+
+  private mutating func appendRows(
+    of table: Int, _ changes: [Pending], _ transaction: UInt64,
+    _ parameters: inout PostgresParameters
+  ) throws {
+    let names = try columns(of: table)
+    var (places, times) = (PostgresArray<Int64>(), PostgresArray<Int64>())
+    var xids = PostgresArray<String>()
+    var (old, new) = (PostgresArray<String>(), PostgresArray<String>())
+    var known: (PgoutputRelation, [Int?])?
+    for (place, change) in changes.enumerated() where change.table == table {
+      let columns: [Int?]
+      if let known, known.0 == change.relation {
+        columns = known.1
+      } else {
+        let logged = change.relation.columns.map(\.name)
+        columns = names.map { logged.firstIndex(of: $0) }
+        known = (change.relation, columns)
+      }
+      places.append(Int64(place))
+      times.append(change.part.time)
+      xids.append(Self.whole(change.part.xid, before: transaction))
+      append(change.row.old, columns, to: &old)
+      append(change.row.new, columns, to: &new)
+    }
+    parameters.append(places)
+    parameters.append(xids)
+    parameters.append(times)
+    parameters.append(old)
+    parameters.append(new)
+  }
+
+  private func append(
+    _ values: [PgoutputValue]?, _ columns: [Int?], to array: inout PostgresArray<String>
+  ) {
+    if let values {
+      array.append(utf8: LoggedRow.text(values, columns))
+    } else {
+      array.appendNull()
+    }
+  }
+
+  private mutating func columns(of table: Int) throws -> [String] {
+    if let known = columns[table] { return known }
+    let found = try connection.query(
+      .once(
+        """
+        SELECT attname::text FROM pg_catalog.pg_attribute
+        WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+        """), [.text(tables[table].target)]
+    ).map { try $0.text(0) }
+    columns[table] = found
+    return found
+  }
+
+  // MARK: The end
+
+  /// Stores the position behind the last transaction, and commits. Returns `true` if the mirror has
+  /// something to do.
+  mutating func commit(_ end: PostgresLSN) throws -> Bool {
+    try flush()
+    _ = try begin()
+    _ = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn,
+          gaps = gaps + CASE WHEN $3 THEN 1 ELSE 0 END
+        WHERE mirror = $1
+        """), [.int8(log.number), .text(end.description), .bool(hasTruncated)])
+    try connection.execute("COMMIT")
+    defer { (transaction, hasCaptured, hasTruncated) = (nil, false, false) }
+    return hasCaptured || hasTruncated
+  }
+}

@@ -1,0 +1,82 @@
+import FerryPlatform
+import FerryPostgres
+
+/// A change of a row of a mirrored table, as the log has it; pure.
+struct LoggedRow: Sendable, Equatable {
+  var old: [PgoutputValue]?
+  var new: [PgoutputValue]?
+
+  /// Returns the change of a row; `nil` if the log does not have the whole former row.
+  init?(_ change: ReplicatedChange) {
+    switch change {
+    case .insert(_, let new): self.new = new
+    case .update(_, .row(let old)?, let new):
+      self.old = old
+      // An unchanged value outside of the row is in the former row alone.
+      self.new = zip(old, new).map { $1 == .unchanged ? $0 : $1 }
+    case .delete(_, .row(let old)): self.old = old
+    default: return nil
+    }
+    if [old, new].contains(where: { $0?.contains(.unchanged) == true }) { return nil }
+  }
+
+  /// Returns a row as the text of a composite value (PostgreSQL manual, "Composite Types").
+  ///
+  /// - Parameter columns: the position in `values` of each column of the table, as it is now; `nil`
+  ///   for NULL.
+  static func text(_ values: [PgoutputValue], _ columns: [Int?]) -> [UInt8] {
+    var text = [UInt8(ascii: "(")]
+    for (place, column) in columns.enumerated() {
+      if place > 0 { text.append(UInt8(ascii: ",")) }
+      guard let column, case .text(let value) = values[column] else { continue }
+      text.append(UInt8(ascii: "\""))
+      for byte in value {
+        // Twice within quotes.
+        if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { text.append(byte) }
+        text.append(byte)
+      }
+      text.append(UInt8(ascii: "\""))
+    }
+    text.append(UInt8(ascii: ")"))
+    return text
+  }
+}
+
+/// A mark of the mirror in the log: a message in a transaction of the mirror's own; pure.
+///
+/// A step writes `open`, then one statement, and `close` behind the rows of the statement. The rows
+/// of the named table between both are the step's. All others are effects: of foreign keys, or of
+/// programs' triggers. They reach the space.
+///
+/// A table is named by ``MirrorSQL/function``: the name may contain any character.
+enum LogMark: Equatable {
+  case open(table: String)
+  case close
+  /// The named rows are the step's as well, if an effect has changed them before: all changes, or
+  /// the deletes.
+  case forget(table: String, areDeleted: Bool, keys: String)
+  /// The step has captured whole rows after these effects.
+  case made
+  /// Shows that the reader has come so far.
+  case beat
+
+  /// The prefix of the messages.
+  static let prefix = "ferry.mirror"
+
+  /// Reads a message; `nil` if it is of another mirror, or of a program.
+  init?(_ content: [UInt8], secret: String) {
+    guard let text = String(validating: content, as: UTF8.self) else { return nil }
+    let parts = text.parts(at: "\n", most: 4).map(String.init)
+    guard parts.count > 1, parts[0] == secret else { return nil }
+    switch (parts[1], parts.count) {
+    case ("open", 3): self = .open(table: parts[2])
+    case ("close", 2): self = .close
+    case ("beat", 2): self = .beat
+    case ("made", 2): self = .made
+    case ("gone", 4), ("back", 4):
+      self = .forget(
+        table: parts[2], areDeleted: parts[1] == "gone", keys: parts[3])
+    default: return nil
+    }
+  }
+}

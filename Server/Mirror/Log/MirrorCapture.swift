@@ -1,0 +1,94 @@
+import FerryPostgres
+
+/// The way in which PostgreSQL records the writes of programs.
+package enum MirrorCapture: String, Codable, Sendable, CaseIterable {
+  /// The mirror reads PostgreSQL's log. Nothing of the mirror is in the programs' transactions.
+  case log
+  /// Triggers of the tables, in the programs' transactions.
+  case triggers
+}
+
+extension MirrorConfiguration {
+  /// - Throws: ``MirrorFault`` if the log is to be read, and cannot be.
+  func checkCapture(_ connection: PostgresConnection) throws {
+    guard capture == .log else { return }
+    guard group == nil else {
+      throw MirrorFault(
+        description: "a group captures by triggers; leave out --capture, or adopt one space")
+    }
+    guard let obstacle = try LogSuitability(self, connection).obstacle else { return }
+    throw MirrorFault(
+      description: "PostgreSQL's log cannot be read: \(obstacle); see "
+        + "Documentation/mirrors.md#capture-from-the-log, or use --capture triggers")
+  }
+}
+
+/// A database's suitability for a capture from the log; pure.
+package struct LogSuitability: Sendable, Equatable {
+  var version: Int32
+  var level: String
+  var mayReplicate: Bool
+  var mayPublish: Bool
+  /// Existing tables of other owners.
+  var foreign: [String]
+  /// Tables with a condition and computed columns: the log does not have the latter.
+  var computed: [String] = []
+
+  /// The reason against it; `nil` if there is none.
+  package var obstacle: String? {
+    if version < 140_000 { return "PostgreSQL before 14 marks no transaction in the log" }
+    if level != "logical" { return "wal_level is \(level), and has to be logical" }
+    if !mayReplicate { return "the mirror's role lacks REPLICATION" }
+    if !mayPublish { return "the mirror's role lacks CREATE on the database" }
+    if let table = foreign.first { return "the mirror's role does not own table \(table)" }
+    if let table = computed.first {
+      return "table \(table) has a condition and computed columns, unknown to the log"
+    }
+    return nil
+  }
+
+  /// Reads the suitability for a mirror's settings.
+  package init(
+    _ configuration: MirrorConfiguration, _ connection: PostgresConnection
+  ) throws {
+    let rows = try connection.query(
+      .once(
+        """
+        SELECT current_setting('server_version_num')::int4, current_setting('wal_level'),
+          (SELECT rolreplication OR rolsuper FROM pg_catalog.pg_roles WHERE rolname = session_user),
+          has_database_privilege(current_database(), 'CREATE'),
+          ARRAY(SELECT c.relname::text FROM pg_catalog.pg_class c
+            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = $1 AND c.relname = ANY($2::text[])
+              AND NOT pg_has_role(c.relowner, 'USAGE') ORDER BY 1),
+          ARRAY(SELECT c.relname::text FROM pg_catalog.pg_class c
+            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = $1 AND c.relname = ANY($3::text[]) AND EXISTS (
+              SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid
+                AND a.attgenerated <> '' AND NOT a.attisdropped) ORDER BY 1)
+        """),
+      [
+        .text(configuration.schema),
+        .array(PostgresArray(configuration.tables.map { Optional($0) })),
+        .array(
+          PostgresArray(
+            configuration.adoptions.filter { $0.value.condition != nil }.keys.sorted()
+              .map { Optional($0) })),
+      ])
+    guard let row = rows.first else {
+      throw PostgresError(.unexpectedResult, "the database does not know the connection's role")
+    }
+    (version, level) = (try row.int4(0), try row.text(1))
+    (mayReplicate, mayPublish) = (try row.bool(2), try row.bool(3))
+    foreign = try row.array(4, of: String.self).compactMap(\.self)
+    computed = try row.array(5, of: String.self).compactMap(\.self)
+  }
+
+  /// Creates a suitability from parts.
+  init(
+    version: Int32, level: String, mayReplicate: Bool, mayPublish: Bool, foreign: [String] = []
+  ) {
+    (self.version, self.level, self.foreign) = (version, level, foreign)
+    (self.mayReplicate, self.mayPublish) = (mayReplicate, mayPublish)
+  }
+}

@@ -1,0 +1,52 @@
+import FerryPostgres
+
+/// The capture from PostgreSQL's log, in the rounds of a mirror.
+extension MirrorRounds {
+  /// Makes the slot if it is missing, and the reader use the tables of a plan. Returns `true` if
+  /// writes may be missing.
+  func readLog(_ plan: MirrorPlan, isAdopting: Bool) async throws -> Bool {
+    guard let reader = sides.reader else { return false }
+    let (configuration, number) = (configuration, ledger.number)
+    let log = try await pool.run { connection in
+      let log = try MirrorLog.makeSlot(number, connection)
+      // The adoption may have been cut short before.
+      if isAdopting {
+        try TableAdoption(configuration).storeLast(of: plan, number, connection)
+      }
+      return log
+    }
+    guard let log else {
+      throw MirrorFault(
+        description: "the database has no log of mirror \(configuration.name): remove the mirror, "
+          + "and make it again")
+    }
+    reader.use(
+      plan.tables.map {
+        MirrorSQL(
+          table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting,
+          secret: log.secret)
+      })
+    return log.compares
+  }
+
+  /// Returns `true` if writes may be missing in the log since the last round.
+  func lacksLogged() async throws -> Bool {
+    guard sides.reader != nil else { return false }
+    let number = ledger.number
+    return try await pool.run { try MirrorLog(number, $0)?.compares ?? false }
+  }
+
+  /// Compares all rows, because the log lacks writes of programs. A row changed in the space, too,
+  /// gets the space's values. All others are the programs'.
+  func compareLogged(_ file: MirrorFile) async throws {
+    sides.log("compare", "PostgreSQL's log may lack writes of programs")
+    let number = ledger.number
+    let log = try await pool.run { try MirrorLog(number, $0) }
+    // A captured insert may be of a row that is gone.
+    try await MirrorIntake(parts: parts(file)).readPresent()
+    _ = try await MirrorComparison(parts: parts(file)).compare(
+      repairing: .space, withCaptured: true, sparesNoted: true)
+    // A gap since then has to be compared again.
+    try await pool.run { try log?.recordComparison($0) }
+  }
+}

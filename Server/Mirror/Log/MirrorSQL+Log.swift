@@ -1,0 +1,156 @@
+import FerryProtocol
+
+/// SQL to record the writes of programs from PostgreSQL's log, and to mark the mirror's own.
+extension MirrorSQL {
+  // MARK: Marks
+
+  /// Returns the SQL of a mark in the log.
+  static func mark(_ secret: String, _ words: String...) -> String {
+    let text = ([secret] + words).joined(separator: "\n")
+    return "pg_logical_emit_message(true, '\(LogMark.prefix)', \(quoted(postgres: text)))"
+  }
+
+  /// Marks the beginning of a statement of a step; `nil` without a capture from the log.
+  var open: String? { secret.map { "SELECT \(Self.mark($0, "open", function))" } }
+
+  /// Marks that the step has captured whole rows; `nil` without a capture from the log.
+  var made: String? { secret.map { "SELECT \(Self.mark($0, "made"))" } }
+
+  /// Removes the captured updates of a transaction if it has captured the whole rows since. The
+  /// parameter is the transaction.
+  static func forgetUpdates(of mirror: Int64) -> String {
+    """
+    DELETE FROM \(ledger).captured c USING \(ledger).captured s
+    WHERE c.xid = $1::text::xid8 AND c.mirror = \(mirror) AND c.kind = 'U'
+      AND s.xid = c.xid AND s.mirror = c.mirror AND s.kind = 'S' AND s.tab = c.tab AND s.key = c.key
+    """
+  }
+
+  /// Returns a statement of a step with a mark behind the changed rows. The effects of triggers
+  /// follow: they run at the end of the statement. It returns a row if it changes any.
+  func own(_ statement: String) -> String {
+    guard let secret else { return statement }
+    return """
+      WITH w AS (\(statement) RETURNING 1)
+      SELECT FROM (SELECT count(*) AS n, \(Self.mark(secret, "close")) AS m FROM w) c
+      WHERE CASE WHEN m IS NULL THEN 0 ELSE n END > 0
+      """
+  }
+
+  /// Marks rows as the step's own, although an effect may have changed them.
+  func forgetLogged(areDeleted: Bool, _ secret: String) -> String {
+    let keys = table.key.indices.map { "x.k\($0)" }.joined(separator: ", ")
+    let head = [secret, areDeleted ? "gone" : "back", function, ""].joined(separator: "\n")
+    return """
+      SELECT pg_logical_emit_message(true, '\(LogMark.prefix)',
+        \(quoted(postgres: head)) || json_agg(json_build_array(\(keys)))::text)
+      FROM \(source(keysOnly: true)) HAVING count(*) > 0
+      """
+  }
+
+  /// Removes captured rows of a transaction. The parameters are the transaction and the keys.
+  func forgetCaptured(areDeleted: Bool) -> String {
+    """
+    DELETE FROM \(Self.ledger).captured c
+    USING (SELECT ARRAY(SELECT json_array_elements_text(e)) AS key
+      FROM json_array_elements($2::text::json) e) k
+    WHERE c.xid = $1::text::xid8 AND c.mirror = \(mirror) AND c.tab = \(name) AND c.key = k.key
+      \(areDeleted ? "" : "AND c.kind = 'D'")
+    """
+  }
+
+  // MARK: Logged rows
+
+  /// The parameters of a table's logged rows.
+  static let loggedParameters = 5
+
+  /// Returns the SQL of the captured writes of logged rows, with the columns of
+  /// ``captureLogged(_:)``. The parameters are places, transactions, times, former rows and rows.
+  ///
+  /// - Parameter first: the number of the first parameter.
+  func logged(first: Int) -> String {
+    let parameters = zip(
+      ["bigint", "text", "bigint", "text", "text"], first...
+    ).map { "$\($1)::\($0)[]" }.joined(separator: ", ")
+    let (old, new) = ("(x.o)", "(x.n)")
+    let faults = { (row: String) in "CASE \(self.faults(row + ".").joined(separator: " ")) END" }
+    let formerFault =
+      table.adoption == nil ? "NULL::text" : "CASE WHEN t.travelled THEN \(faults(old)) END"
+    return """
+      SELECT x.place, v.part, x.xid, x.at, \(name)::text AS tab, v.kind, v.key, v.names, v.vals, v.olds
+      FROM (SELECT r.place, r.xid::xid8 AS xid,
+          timestamptz '2000-01-01 00:00:00+00' + r.at * interval '1 microsecond' AS at,
+          r.o IS NOT NULL AS was, r.n IS NOT NULL AS is, r.o::\(target) AS o, r.n::\(target) AS n
+        FROM unnest(\(parameters)) r(place, xid, at, o, n) OFFSET 0) x
+      CROSS JOIN LATERAL (SELECT
+        CASE WHEN x.was THEN \(holds(old) ?? "true") ELSE false END AS travelled,
+        CASE WHEN x.is THEN \(holds(new) ?? "true") ELSE false END AS travels OFFSET 0) t
+      CROSS JOIN LATERAL (SELECT
+        CASE WHEN t.travelled THEN \(keyText(old + ".")) END AS former,
+        CASE WHEN t.travels THEN \(keyText(new + ".")) END AS key,
+        CASE WHEN t.travels THEN \(faults(new)) END AS fault,
+        \(formerFault) AS former_fault OFFSET 0) f
+      CROSS JOIN LATERAL (\(loggedWrites)) v
+      """
+  }
+
+  private var loggedWrites: String {
+    let all = "\(columnNames), \(columnTexts("(x.n)."))"
+    let isOther = "(t.travelled AND f.key IS DISTINCT FROM f.former)"
+    let isNew =
+      isAdopting && table.adoption != nil
+      ? "true" : "(NOT t.travelled OR f.former_fault IS NOT NULL)"
+    let parts = [
+      """
+      SELECT 0 AS part, 'D'::"char" AS kind, f.former AS key, NULL::text[] AS names,
+        NULL::text[] AS vals, NULL::text[] AS olds
+      WHERE t.travelled AND (NOT t.travels OR f.fault IS NOT NULL AND \(isOther))
+      """,
+      """
+      SELECT 1, 'X', f.key, '{}', ARRAY[f.fault], NULL WHERE t.travels AND f.fault IS NOT NULL
+      """,
+      """
+      SELECT 2, 'K', f.key, \(all), f.former WHERE t.travels AND f.fault IS NULL AND \(isOther)
+      """,
+      """
+      SELECT 3, 'I', f.key, \(all), NULL
+      WHERE t.travels AND f.fault IS NULL AND NOT \(isOther) AND \(isNew)
+      """,
+    ]
+    return (parts + [changedPart(isOther: isOther, isNew: isNew)].compactMap(\.self))
+      .joined(separator: "\nUNION ALL ")
+  }
+
+  /// An update with the changed columns; `nil` for a table without any.
+  private func changedPart(isOther: String, isNew: String) -> String? {
+    guard !table.columns.isEmpty else { return nil }
+    let rows = table.columns.enumerated().map { place, column in
+      let (old, new) = ("(x.o).\(quoted(column.name))", "(x.n).\(quoted(column.name))")
+      let isChanged = "\(column.type.compared(new)) IS DISTINCT FROM \(column.type.compared(old))"
+      return """
+        (\(place), \(quoted(postgres: column.name.text))::text, \(column.type.encoded(new)),
+          \(column.type.encoded(old)), \(isChanged))
+        """
+    }
+    return """
+      SELECT 4, 'U', f.key, c.names, c.vals, c.olds FROM (
+        SELECT array_agg(name ORDER BY n) AS names, array_agg(val ORDER BY n) AS vals,
+          array_agg(old ORDER BY n) AS olds
+        FROM (VALUES \(rows.joined(separator: ", "))) c(n, name, val, old, changed) WHERE changed) c
+      WHERE t.travels AND f.fault IS NULL AND NOT \(isOther) AND NOT \(isNew)
+        AND c.names IS NOT NULL
+      """
+  }
+
+  /// Captures logged rows of several tables in the order of the log.
+  static func captureLogged(_ tables: [MirrorSQL]) -> String {
+    let selections = tables.enumerated().map { index, sql in
+      sql.logged(first: index * loggedParameters + 1)
+    }
+    return """
+      INSERT INTO \(ledger).captured(mirror, xid, at, tab, kind, key, names, vals, olds)
+      SELECT \(tables.first?.mirror ?? 0), xid, at, tab, kind, key, names, vals, olds
+      FROM (\(selections.joined(separator: "\nUNION ALL "))) l ORDER BY place, part
+      """
+  }
+}
