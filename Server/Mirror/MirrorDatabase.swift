@@ -48,11 +48,6 @@ package final class MirrorDatabase: Sendable {
     return (stream, wake)
   }
 
-  /// Reports a captured write of this process.
-  func wake(_ payload: String) {
-    state.withLock { $0.wakes[payload] }?.yield()
-  }
-
   func endWakes(of payload: String) {
     let wake = state.withLock { state in
       defer { watch(state) }
@@ -67,7 +62,8 @@ package final class MirrorDatabase: Sendable {
     watcher.watch(state.wakes.keys.compactMap { Int64($0) }.sorted())
   }
 
-  private func wake(_ payload: String) { state.withLock { _ = $0.wakes[payload]?.yield() } }
+  /// Reports a captured write.
+  func wake(_ payload: String) { state.withLock { _ = $0.wakes[payload]?.yield() } }
 
   private func listener() throws -> PostgresListener {
     try PostgresListener(

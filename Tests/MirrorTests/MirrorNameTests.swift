@@ -221,6 +221,30 @@ struct MirrorNameTests {
         _ = try connection.query(.once(sql.forgetAbsent))
       }
     }
+    for sql in sql { try connection.transaction { try checkLog(sql, $0) } }
+  }
+
+  /// Runs the SQL of a capture from the log. A message in the log is no secret here.
+  private func checkLog(_ sql: MirrorSQL, _ connection: PostgresConnection) throws {
+    var (sql, keys) = (sql, PostgresParameters())
+    sql.secret = "secret"
+    keys.append(PostgresArray<String>(["one"]))
+    for statement in MirrorLog.capture([sql], sql.mirror) {
+      try connection.execute(single: statement)
+    }
+    let rows: PostgresParameters = [
+      .array(PostgresArray<Int64>([0])), .array(PostgresArray<String>(["700"])),
+      .array(PostgresArray<Int64>([0])), .array(PostgresArray<String>([nil])),
+      .array(PostgresArray<String>([nil])),
+    ]
+    _ = try connection.query(.once(MirrorSQL.captureLogged([sql])), rows)
+    _ = try connection.query(.once(sql.begin(isDelete: true)))
+    for areDeleted in [false, true] {
+      _ = try connection.query(.once(sql.forget(areDeleted: areDeleted)), keys)
+      _ = try connection.query(
+        .once(sql.forgetCaptured(areDeleted: areDeleted)), [.text("700"), .text("[[\"one\"]]")])
+    }
+    _ = try connection.query(.once(sql.own(sql.delete)), keys)
   }
 
   // MARK: The file

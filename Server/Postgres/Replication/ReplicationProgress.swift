@@ -1,4 +1,4 @@
-/// The positions of a reader of the log, and the one that the server may forget; pure.
+/// The positions of a reader of the log, and the position up to which the server may forget it; pure.
 ///
 /// The server sends transactions again after a break, from the last confirmed position. Those up to
 /// the stored position are skipped.

@@ -1,0 +1,182 @@
+import Ferry
+import FerryPostgres
+import FerryTestSupport
+import Foundation
+import Testing
+
+/// Mirrors that capture the writes of programs from PostgreSQL's log.
+@Suite("Mirrors that read the log", .hangLimit)
+struct MirrorLogTests {
+  private typealias Company = MirrorAdoptionTests.Company
+
+  private static let tables = """
+    CREATE TABLE lists(id text PRIMARY KEY, name text);
+    CREATE TABLE tasks(id text PRIMARY KEY, title text, done bigint, note text, archived boolean,
+      list text REFERENCES lists ON DELETE CASCADE);
+    ALTER TABLE tasks ALTER note SET STORAGE EXTERNAL;
+    INSERT INTO lists SELECT 'l' || i, 'list' FROM generate_series(1, 5) i;
+    INSERT INTO tasks SELECT 't' || i, 'task', 0, repeat('long', 2000), false, 'l' || i % 5 + 1
+    FROM generate_series(1, 50) i
+    """
+  private static let query = "SELECT id, title, CAST(done AS text), list FROM tasks ORDER BY id"
+
+  /// A company whose tables are adopted, with a device that has them.
+  private static func adopted(_ more: String...) async throws -> Company {
+    let company = try await Company.make(tables)
+    try await company.stage.mirror(
+      company.arguments(["--table", "lists", "--table", "tasks", "--capture", "log"] + more))
+    try await company.join()
+    return company
+  }
+
+  /// Ends a mirror: PostgreSQL would keep the log for it.
+  private static func end(_ run: ChildProcess?, _ company: Company) async throws {
+    if let run {
+      run.send(SIGTERM)
+      _ = try await run.exitStatus()
+    }
+    try await company.stage.mirror(["remove", "crm"])
+    #expect(
+      try company.stage.rows(
+        """
+        SELECT slot_name::text FROM pg_replication_slots WHERE database = current_database()
+        UNION ALL SELECT pubname::text FROM pg_publication
+        UNION ALL SELECT relname::text FROM pg_class
+          WHERE relname IN ('lists', 'tasks') AND relreplident <> 'd'
+        """) == [])
+  }
+
+  @Test("programs' writes reach the devices without any trigger, and devices' writes the tables")
+  func bothWays() async throws {
+    let company = try await Self.adopted("--where", "tasks=NOT archived")
+    let (stage, device) = (company.stage, company.device)
+    let run = try stage.run()
+    #expect(
+      try stage.rows("SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal") == [])
+    try stage.sql(
+      """
+      BEGIN; UPDATE tasks SET title = 'it''s "one" \\ two' WHERE id = 't1';
+      INSERT INTO tasks VALUES ('new', NULL, 7, NULL, false, 'l1'); DELETE FROM tasks WHERE id = 't2';
+      UPDATE tasks SET id = 'other' WHERE id = 't3'; UPDATE tasks SET archived = true WHERE id = 't5';
+      COMMIT
+      """)
+    try await company.expectEqual(
+      "SELECT id, title, CAST(done AS text), list FROM tasks WHERE NOT archived ORDER BY id",
+      count: 49)
+    #expect(
+      try await device.rows("SELECT length(note) FROM tasks WHERE id = 'other'") == [[8_000]])
+    try await device.write(
+      "UPDATE tasks SET title = 'device' WHERE id = 't10'; DELETE FROM lists WHERE id = 'l5'")
+    try await device.exchange()
+    try await stage.eventuallyRows(
+      """
+      SELECT title FROM tasks WHERE id = 't10'
+      UNION ALL SELECT id FROM tasks WHERE list = 'l5' UNION ALL SELECT id FROM lists WHERE id = 'l5'
+      """, [["device"]])
+    try await stage.eventuallyRows(
+      "SELECT archived::text FROM tasks WHERE id = 't5'", [["true"]])
+    try await Self.end(run, company)
+  }
+
+  @Test("effects of a device's write reach the space, and the write itself does not return")
+  func effects() async throws {
+    let company = try await Self.adopted()
+    let (stage, device) = (company.stage, company.device)
+    try stage.sql(
+      """
+      CREATE FUNCTION effect() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        UPDATE tasks SET done = done + 1 WHERE id = 't1' AND NEW.title = 'go';
+        UPDATE lists SET name = 'effect' WHERE id = 'l1' AND NEW.title = 'go';
+        RETURN NULL; END $$;
+      CREATE TRIGGER effect AFTER UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION effect()
+      """)
+    let run = try stage.run()
+    try await device.write("UPDATE tasks SET title = 'go' WHERE id = 't2'")
+    try await device.exchange()
+    try await eventually("the device has the effects") {
+      try await device.exchange()
+      return try await device.rows(
+        "SELECT done FROM tasks WHERE id = 't1' UNION ALL SELECT name FROM lists WHERE id = 'l1'")
+        == [[1], ["effect"]]
+    }
+    try await stage.quiet()
+    try await company.expectEqual(Self.query, count: 50)
+    try await Self.end(run, company)
+  }
+
+  @Test("a killed mirror and an idle one lose no write and repeat none")
+  func kills() async throws {
+    let company = try await Self.adopted()
+    let stage = company.stage
+    for round in 1...3 {
+      let run = try stage.run()
+      try stage.sql("UPDATE tasks SET done = done + 1, title = 'round \(round)'")
+      run.send(SIGKILL)
+      _ = try await run.exitStatus()
+      try stage.sql("INSERT INTO tasks VALUES ('round \(round)', 'away', 0, NULL, false, NULL)")
+    }
+    let run = try stage.run()
+    try await company.expectEqual(Self.query, count: 53)
+    try await Self.end(run, company)
+  }
+
+  @Test("after a truncate and after a lost slot, all rows are compared")
+  func gaps() async throws {
+    let company = try await Self.adopted()
+    let (stage, device) = (company.stage, company.device)
+    let run = try stage.run()
+    try stage.sql("TRUNCATE tasks; INSERT INTO tasks(id, title) VALUES ('only', 'one')")
+    try await eventually("the device has the rows left") {
+      try await device.exchange()
+      return try await device.rows("SELECT id FROM tasks") == [["only"]]
+    }
+    run.send(SIGTERM)
+    _ = try await run.exitStatus()
+    try await eventually("the slot is gone") {
+      let dropped = try? stage.rows(
+        """
+        SELECT pg_drop_replication_slot(slot_name)::text FROM pg_replication_slots
+        WHERE database = current_database()
+        """)
+      return dropped != nil
+    }
+    try stage.sql("UPDATE tasks SET title = 'unseen'; INSERT INTO tasks(id) VALUES ('unseen')")
+    let again = try stage.run()
+    try await company.expectEqual(Self.query, count: 2)
+    #expect(try await device.rows("SELECT title FROM tasks WHERE id = 'only'") == [["unseen"]])
+    try await Self.end(again, company)
+  }
+
+  @Test("a table without whole former rows stops the mirror, and a repair continues it")
+  func stops() async throws {
+    let company = try await Self.adopted()
+    let stage = company.stage
+    try stage.sql(
+      "ALTER TABLE tasks REPLICA IDENTITY DEFAULT; UPDATE tasks SET title = 'unseen' WHERE id = 't1'"
+    )
+    let stopped = try await stage.mirror(["verify", "crm"], exits: 4)
+    #expect(stopped.error.contains("REPLICA IDENTITY"), "\(stopped.error)")
+    try await stage.mirror(["verify", "crm", "--repair", "space"])
+    try await company.expectEqual(Self.query, count: 50)
+    try await Self.end(nil, company)
+  }
+
+  @Test("adopt names the reason if the log cannot be read")
+  func unsuitable() async throws {
+    let company = try await Company.make(Self.tables)
+    let role = "plain_\(UUID().uuidString.prefix(8).lowercased())"
+    try company.stage.sql(
+      """
+      CREATE ROLE \(role) LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO \(role);
+      DO 'BEGIN EXECUTE format(''GRANT CREATE ON DATABASE %I TO \(role)'', current_database()); END'
+      """)
+    let database = company.stage.database.replacing("postgres@", with: "\(role)@")
+    let finished = try await company.stage.mirror(
+      [
+        "adopt", "crm", "--server", company.server.url, "--space", Device.space, "--database",
+        database, "--table", "tasks", "--capture", "log",
+      ], exits: 1)
+    #expect(finished.error.contains("lacks REPLICATION"), "\(finished.error)")
+    try company.stage.sql("DROP OWNED BY \(role) CASCADE; DROP ROLE \(role)")
+  }
+}
