@@ -1,4 +1,5 @@
 import FerryTestSupport
+import Foundation
 import Testing
 
 /// Statements of programs that write many rows, or whose rows are written by triggers as well.
