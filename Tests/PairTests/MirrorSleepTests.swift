@@ -70,11 +70,8 @@ struct MirrorSleepTests {
       "ALTER SYSTEM SET max_prepared_transactions = 2")
     try cluster.restart()
     let stage = try await MirrorTests.Stage.make(in: cluster)
-    try stage.sql(
-      """
-      BEGIN; INSERT INTO app.lists VALUES ('a', 'alone');
-      PREPARE TRANSACTION 'one'; COMMIT PREPARED 'one'
-      """)
+    try stage.sql("BEGIN; INSERT INTO app.lists VALUES ('a', 'alone'); PREPARE TRANSACTION 'one'")
+    try stage.sql("COMMIT PREPARED 'one'")
     let run = try stage.run()
     try await stage.quiet()
     let program = try PostgresConnection(url: stage.database)

@@ -6,7 +6,7 @@ import Testing
 @Suite("Statements of programs in mirrored tables", .hangLimit)
 struct MirrorStatementTests {
   private static let seats =
-    "SELECT CAST(hall AS text), CAST(place AS text), guest FROM seats ORDER BY hall, place"
+    "SELECT CAST(hall AS text), CAST(place AS text), guest FROM seats ORDER BY 1, 2"
 
   @Test(
     "the rows of a statement arrive with former keys, NULL and unchanged columns",
