@@ -62,7 +62,7 @@ extension Mirror {
   /// server nor the replica is needed.
   ///
   /// - Parameter forgets: whether the rows of adopted tables are removed from the folder, too. They
-  ///   tell the company's later changes from those of devices if the tables are adopted again.
+  ///   separate the company's later changes from those of devices if the tables are adopted again.
   package static func remove(_ folder: MirrorFolder, forgets: Bool) async throws {
     let configuration = try folder.configuration()
     let lock = try folder.lock()

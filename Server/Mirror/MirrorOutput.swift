@@ -99,7 +99,7 @@ struct MirrorOutput: Sendable {
     var hasCaptured: Bool
     /// Rows recorded as unsent, with the entries of the quarantine without further rows.
     var refused: (rows: [UnsentRow], entries: [Int64])
-    /// Rows given back to the space as PostgreSQL has them.
+    /// Rows returned to the space as PostgreSQL has them.
     var returned: [DeferredRow]
     var unholdable: [RefusedRow]
   }

@@ -136,7 +136,7 @@ struct MirrorRowWriter {
     return true
   }
 
-  /// Gives a row the values of PostgreSQL, as far as it is still the one that the step has written.
+  /// Gives a row the values of PostgreSQL, as far as the row still has the step's values.
   /// A later change of it comes with the next step.
   private func answer(
     _ write: CapturedWrite, _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn],

@@ -61,7 +61,7 @@ struct MirrorStep {
   private var unfit: [RefusedRow] = []
   /// Rows of adopted tables with keys that PostgreSQL cannot hold: the space has to delete them.
   private(set) var unholdable: [RefusedRow] = []
-  /// Rows of adopted tables given back to the space as PostgreSQL has them, with the reason.
+  /// Rows of adopted tables returned to the space as PostgreSQL has them, with the reason.
   private(set) var returned: [DeferredRow] = []
   /// True after a change of a row behind a refused one.
   private var mayHelp = false

@@ -10,12 +10,17 @@ extension PostgresError {
     guard kind == .server, let sqlState else { return false }
     if ["22", "23", "54", "P0"].contains(where: { sqlState.begins(with: $0) }) { return true }
     // A trigger's function lacks a right: no row is at fault.
-    if isAboutRights, context?.has("at RAISE") != true { return false }
+    if isAboutRights, !isRaised { return false }
     // A trigger may raise an error of any class. The classes below concern the connection, the
     // transaction, locks, resources and the server, and so every row.
     return context != nil && sqlState != "55P03"
       && !["08", "25", "40", "53", "57", "58", "XX"].contains(where: { sqlState.begins(with: $0) })
   }
+}
+
+extension PostgresError {
+  /// True if a function in PL/pgSQL raised it itself, by `RAISE`.
+  fileprivate var isRaised: Bool { sourceFunction == "exec_stmt_raise" }
 }
 
 extension MirrorTable {

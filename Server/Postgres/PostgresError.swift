@@ -35,6 +35,8 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
   package var hint: String?
   /// The functions in which it happened, if PostgreSQL called any.
   package var context: String?
+  /// The function of PostgreSQL's source that reported it: a name in C, never localised.
+  package var sourceFunction: String?
   /// The violated constraint's name.
   package var constraint: String?
   /// The connection broke after a commit may have been sent: it is not known whether the work is
@@ -96,6 +98,7 @@ extension PostgresError {
     severity = field(ferry_diag_severity)
     context = field(ferry_diag_context)
     constraint = field(ferry_diag_constraint)
+    sourceFunction = field(ferry_diag_source_function)
   }
 }
 

@@ -9,4 +9,5 @@ static const int ferry_diag_message = PG_DIAG_MESSAGE_PRIMARY;
 static const int ferry_diag_detail = PG_DIAG_MESSAGE_DETAIL;
 static const int ferry_diag_hint = PG_DIAG_MESSAGE_HINT;
 static const int ferry_diag_context = PG_DIAG_CONTEXT;
+static const int ferry_diag_source_function = PG_DIAG_SOURCE_FUNCTION;
 static const int ferry_diag_constraint = PG_DIAG_CONSTRAINT_NAME;

@@ -5,7 +5,7 @@ import FerrySyncClient
 import Foundation
 
 /// A removed mirror of adopted tables. The file with their last rows stays in the folder: when the
-/// tables are adopted again, a comparison tells the company's changes since from those of devices.
+/// tables are adopted again, a comparison separates the company's changes from those of devices.
 struct FormerMirror: Codable, Sendable, Equatable {
   /// The part of a table in an adoption; the columns may change.
   private struct Part: Codable, Sendable, Equatable {
