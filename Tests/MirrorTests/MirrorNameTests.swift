@@ -237,7 +237,7 @@ struct MirrorNameTests {
       .array(PostgresArray<Int64>([0])), .array(PostgresArray<String>([nil])),
       .array(PostgresArray<String>([nil])),
     ]
-    _ = try connection.query(.once(MirrorSQL.captureLogged([sql])), rows)
+    _ = try connection.query(.once(LoggedRowsSQL.capture([sql])), rows)
     _ = try connection.query(.once(sql.begin(isDelete: true)))
     for areDeleted in [false, true] {
       _ = try connection.query(.once(sql.forget(areDeleted: areDeleted)), keys)

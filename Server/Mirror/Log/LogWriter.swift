@@ -167,7 +167,7 @@ struct LogWriter {
         try appendRows(of: table, changes, transaction, &parameters)
       }
       _ = try connection.query(
-        .once(MirrorSQL.captureLogged(used.map { tables[$0] })), parameters)
+        .once(LoggedRowsSQL.capture(used.map { tables[$0] })), parameters)
       try connection.execute("RELEASE SAVEPOINT ferry_logged")
       return nil
     } catch let error as PostgresError where error.kind == .server && !error.isRetryable {
