@@ -16,14 +16,15 @@ struct LoggedRowsSQL {
       ["bigint", "text", "bigint", "text", "text"], first...
     ).map { "$\($1)::\($0)[]" }.joined(separator: ", ")
     let (old, new) = ("(x.o)", "(x.n)")
+    let (name, target) = (sql.name, sql.target)
     let faults = { (row: String) in "CASE \(sql.faults(row + ".").joined(separator: " ")) END" }
     let formerFault =
       sql.table.adoption == nil ? "NULL::text" : "CASE WHEN t.travelled THEN \(faults(old)) END"
     return """
-      SELECT x.place, v.part, x.xid, x.at, \(sql.name)::text AS tab, v.kind, v.key, v.names, v.vals, v.olds
+      SELECT x.place, v.part, x.xid, x.at, \(name)::text AS tab, v.kind, v.key, v.names, v.vals, v.olds
       FROM (SELECT r.place, r.xid::xid8 AS xid,
           timestamptz '2000-01-01 00:00:00+00' + r.at * interval '1 microsecond' AS at,
-          r.o IS NOT NULL AS was, r.n IS NOT NULL AS is, r.o::\(sql.target) AS o, r.n::\(sql.target) AS n
+          r.o IS NOT NULL AS was, r.n IS NOT NULL AS is, r.o::\(target) AS o, r.n::\(target) AS n
         FROM unnest(\(arrays)) r(place, xid, at, o, n) OFFSET 0) x
       CROSS JOIN LATERAL (SELECT
         CASE WHEN x.was THEN \(sql.holds(old) ?? "true") ELSE false END AS travelled,
