@@ -157,7 +157,8 @@ struct ReplacingPull {
           WHERE record = \(key) AND tbl = ?1 AND kind = 'insert')
         AND NOT EXISTS (SELECT 1 FROM ferry_unsent WHERE record = \(key) AND tbl = ?1)
         AND NOT EXISTS (SELECT 1 FROM ferry_quarantine
-          WHERE record = \(key) AND tbl = ?1 AND NOT \(TrackedTables.isTwoWay))
+          WHERE record = \(key) AND tbl = ?1 AND \(FailedUploads.isRejected)
+            AND NOT \(TrackedTables.isTwoWay))
       ORDER BY \(key)
       """
     ).rows(table.name) { $0.name(0) }

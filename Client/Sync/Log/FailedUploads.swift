@@ -9,6 +9,10 @@ struct FailedUploads {
   /// Selects rows of a table and a record; NULL for all.
   static let matches = "(?1 IS NULL OR tbl = ?1) AND (?2 IS NULL OR record = ?2)"
 
+  /// Selects operations of the quarantine that the server has rejected, or that went along: no
+  /// write that arrived and was overruled later.
+  static let isRejected = "code IS NOT 'overruled'"
+
   // MARK: Marks
 
   /// Returns true if a pull must show the state of marked operations.
@@ -75,9 +79,10 @@ struct FailedUploads {
   func hasUnsent() throws -> Bool { try connection.exists("SELECT 1 FROM ferry_unsent LIMIT 1") }
 
   /// Returns the records with failed or rejected operations and later operations in no packet.
+  /// A write that was overruled had arrived, so later ones do not depend on it.
   func recordsWithFollowers() throws -> Set<RecordKey> {
     var keys = Set<RecordKey>()
-    for source in ["ferry_unsent", "ferry_quarantine"] {
+    for source in ["ferry_unsent", "(SELECT * FROM ferry_quarantine WHERE \(Self.isRejected))"] {
       try connection.forEach(
         """
         SELECT DISTINCT f.tbl, f.record FROM \(source) AS f JOIN ferry_pending AS p

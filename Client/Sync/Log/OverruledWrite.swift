@@ -19,7 +19,8 @@ struct OverruledWrite: Equatable {
     var places: [Loss: Int] = [:]
     var lost: [(notice: Notice, conflicts: [Conflict])] = []
     for notice in notices where notice.overruling != nil {
-      let conflicts = notice.conflicts.filter { own.wrote($0.loser) }
+      // A device with another identifier than before may overrule a former value of its own.
+      let conflicts = notice.conflicts.filter { own.wrote($0.loser) && !own.wrote($0.winner) }
       if conflicts.isEmpty { continue }
       let loss = Loss(operation: notice.operation, key: notice.key)
       if let place = places[loss] {
@@ -47,13 +48,17 @@ struct OverruledWrite: Equatable {
       // A record exists again against this device's delete.
       kind = conflicts.contains { $0.column == nil } ? .delete : .update
     }
+    let limits = Limits.standard
     var values: [Name: (value: Value, time: HybridTimestamp)] = [:]
     for conflict in conflicts where kind != .delete {
-      guard let name = conflict.column else { continue }
+      guard let name = conflict.column, NameRule.fault(in: name, limits: limits) == nil else {
+        continue
+      }
       if let known = values[name], known.time > conflict.loser.time { continue }
       values[name] = (conflict.lost, conflict.loser.time)
     }
-    columns = values.sorted { $0.key < $1.key }.map { Column($0.key, $0.value.value) }
+    columns = values.sorted { $0.key < $1.key }.prefix(limits.columns)
+      .map { Column($0.key, $0.value.value) }
   }
 
   /// True if the write needs the device's row: to write a removed record again as a whole, or to show
@@ -62,7 +67,10 @@ struct OverruledWrite: Equatable {
 
   /// Adds the columns of the device's row that were not lost.
   mutating func complete(with row: [Column]) {
-    let lost = Set(columns.map(\.name))
-    columns += row.filter { !lost.contains($0.name) }
+    let (lost, limits) = (Set(columns.map(\.name)), Limits.standard)
+    // A value too large to be sent would make the entry unreadable.
+    columns += row.filter {
+      !lost.contains($0.name) && $0.value.byteCount <= limits.valueBytes
+    }.prefix(max(0, limits.columns - columns.count))
   }
 }

@@ -54,7 +54,7 @@ struct OverruledWrites {
 
   private func store(_ write: OverruledWrite) throws {
     // The entry may be sent again as it is, so it is later than the operation.
-    queue.capture.observe(write.winner)
+    if write.winner <= .seenMax { queue.capture.observe(write.winner) }
     var json = JSONWriter()
     json.columns(write.columns)
     try connection.run(

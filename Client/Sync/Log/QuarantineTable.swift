@@ -58,7 +58,9 @@ struct QuarantineTable {
     try connection.rows(
       """
       SELECT DISTINCT entry FROM ferry_quarantine
-      WHERE NOT \(TrackedTables.isTwoWay) AND \(FailedUploads.matches) ORDER BY entry
+      WHERE \(FailedUploads.isRejected) AND NOT \(TrackedTables.isTwoWay)
+        AND \(FailedUploads.matches)
+      ORDER BY entry
       """, table, record
     ) { $0.int64(0) }
   }

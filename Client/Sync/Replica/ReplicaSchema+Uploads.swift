@@ -24,7 +24,7 @@ extension ReplicaSchema {
       UNION ALL
       SELECT tbl, record, seq, id, kind, data, 1,
         coalesce(code || ': ' || detail, 'refused along with another change')
-      FROM ferry_quarantine
+      FROM ferry_quarantine WHERE \(FailedUploads.isRejected)
     ), changes AS (
       SELECT *, CASE kind WHEN 'delete' THEN 1
         WHEN 'batch' THEN json_extract(data, '$.effect') = 'delete' ELSE 0 END AS is_delete
