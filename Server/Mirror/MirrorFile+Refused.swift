@@ -60,8 +60,6 @@ extension MirrorFile {
     return (rows, entries.subtracting(awaited).sorted())
   }
 
-  /// A program's write that another device has overruled is none of them: the tables get the space's
-  /// row.
   private func refusedOperations(
     _ connection: SQLiteConnection
   ) throws -> [RefusedOperation] {
@@ -76,7 +74,6 @@ extension MirrorFile {
       FROM ferry_quarantine AS q
         LEFT JOIN later AS own ON own.tbl = q.tbl AND own.record = q.record
         LEFT JOIN later AS other ON other.tbl = q.tbl AND other.record = q.holder
-      WHERE ifnull(code, '') <> '\(RefusalCode.overruled)'
       ORDER BY entry, q.seq
       """
     ) { row in

@@ -120,6 +120,8 @@ package struct MirrorLedger: Sendable {
     // Nobody reads it: this process has the mirror's lock.
     try MirrorLog(number, connection)?.dropSlot(connection)
     try connection.transaction { connection in
+      // Programs wait behind a lock that waits.
+      try connection.execute("SET LOCAL lock_timeout = '2s'")
       try MirrorLog.remove(number, connection)
       try connection.execute(releaseAll)
       for table in ["captured", "deferred", "unsent", "adopted", "recorded", "stops"] {

@@ -214,7 +214,7 @@ struct MirrorStep {
       }
       if let capture = sql.captureMade(isDelete: isDelete) {
         made = $0.add(.once(capture), parameters)
-        if let mark = sql.made { $0.add(.once(mark)) }
+        $0.add(.once(sql.made ?? sql.forgetMadeUpdates))
       }
     }
     if let made, !results[made].isEmpty { hasCaptured = true }

@@ -9,6 +9,17 @@ extension MirrorSQL {
     table.columns.filter { ![.max, .min, .setUnion].contains($0.policy) }
   }
 
+  /// Removes captured updates of rows that the transaction has captured as a whole since: a
+  /// trigger's change of a counter would count twice.
+  var forgetMadeUpdates: String {
+    """
+    DELETE FROM \(Self.ledger).captured c USING \(Self.ledger).captured s
+    WHERE c.mirror = \(mirror) AND c.xid = pg_current_xact_id() AND c.tab = \(name) AND c.kind = 'U'
+      AND s.mirror = c.mirror AND s.xid = c.xid AND s.kind = 'A' AND s.tab = c.tab AND s.key = c.key
+      AND c.id < s.id
+    """
+  }
+
   /// Captures the written rows that PostgreSQL has in another form, or has not: triggers, types and
   /// conditions of the table may change them. `nil` for a table of the mirror's own. The parameters
   /// are those of the write. Returns a row for each.

@@ -307,7 +307,12 @@ struct StatementCapture {
               AND (c.key IN (SELECT key FROM keys) OR c.kind = 'K' AND c.olds IN (SELECT key FROM keys))),
           replaced AS (
             SELECT d.key FROM inner_writes d JOIN own w ON w.key = d.key
-            WHERE d.kind = 'D' AND w.kind IN ('I', 'X') AND \(exists)\(sql.row("d.key")))),
+            WHERE d.kind = 'D' AND w.kind IN ('I', 'X') AND \(exists)\(sql.row("d.key")))
+            -- Rows written before a cascade of the statement changed or deleted them.
+            UNION SELECT w.key FROM own w WHERE w.kind = 'D' AND NOT \(exists)\(sql.row("w.key")))
+            UNION SELECT d.key FROM inner_writes d JOIN own w ON w.key = d.key
+            WHERE d.kind = 'I' AND w.kind = 'U' AND NOT EXISTS (
+              SELECT FROM inner_writes x WHERE x.kind = 'D' AND x.key = d.key)),
           moved AS (
             DELETE FROM \(captured) c USING inner_writes i WHERE \(isOfTable) AND c.id = i.id
               AND c.key NOT IN (SELECT key FROM replaced) RETURNING c.*)

@@ -77,7 +77,9 @@ struct MirrorGroupTables: Sendable {
     let body = """
       BEGIN
         \(noting(place, from: "written"));
-        IF FOUND THEN PERFORM pg_notify('\(MirrorLedger.channel)', '\(payload)'); END IF;
+        IF FOUND AND current_setting('max_prepared_transactions') = '0' THEN
+          PERFORM pg_notify('\(MirrorLedger.channel)', '\(payload)');
+        END IF;
         RETURN NULL;
       EXCEPTION WHEN OTHERS THEN
         \(MirrorStop.insertion(of: stopNumber, Name(table)))

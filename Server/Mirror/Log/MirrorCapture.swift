@@ -33,6 +33,9 @@ package struct LogSuitability: Sendable, Equatable {
   var foreign: [String]
   /// Tables with a condition and computed columns: the log does not have the latter.
   var computed: [String] = []
+  /// Tables in a publication with a list of columns: with former rows as a whole in the log,
+  /// PostgreSQL would refuse the programs' updates.
+  var listed: [String] = []
 
   /// The reason against it; `nil` if there is none.
   package var obstacle: String? {
@@ -41,6 +44,12 @@ package struct LogSuitability: Sendable, Equatable {
     if !mayReplicate { return "the mirror's role lacks REPLICATION" }
     if !mayPublish { return "the mirror's role lacks CREATE on the database" }
     if let table = foreign.first { return "the mirror's role does not own table \(table)" }
+    if let table = listed.first {
+      return "table \(table) is in a publication with a list of columns"
+    }
+    if let table = computed.first, version >= 180_000 {
+      return "table \(table) has computed columns: PostgreSQL would refuse the programs' updates"
+    }
     if let table = computed.first {
       return "table \(table) has a condition and computed columns, unknown to the log"
     }
@@ -63,9 +72,16 @@ package struct LogSuitability: Sendable, Equatable {
               AND NOT pg_has_role(c.relowner, 'USAGE') ORDER BY 1),
           ARRAY(SELECT c.relname::text FROM pg_catalog.pg_class c
             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-            WHERE n.nspname = $1 AND c.relname = ANY($3::text[]) AND EXISTS (
+            WHERE n.nspname = $1 AND (c.relname = ANY($3::text[])
+              OR current_setting('server_version_num')::int4 >= 180000
+                AND c.relname = ANY($2::text[])) AND EXISTS (
               SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid
-                AND a.attgenerated <> '' AND NOT a.attisdropped) ORDER BY 1)
+                AND a.attgenerated <> '' AND NOT a.attisdropped) ORDER BY 1),
+          ARRAY(SELECT c.relname::text FROM pg_catalog.pg_class c
+            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = $1 AND c.relname = ANY($2::text[]) AND EXISTS (
+              SELECT FROM pg_catalog.pg_publication_rel p WHERE p.prrelid = c.oid
+                AND to_jsonb(p) ->> 'prattrs' IS NOT NULL) ORDER BY 1)
         """),
       [
         .text(configuration.schema),
@@ -82,6 +98,7 @@ package struct LogSuitability: Sendable, Equatable {
     (mayReplicate, mayPublish) = (try row.bool(2), try row.bool(3))
     foreign = try row.array(4, of: String.self).compactMap(\.self)
     computed = try row.array(5, of: String.self).compactMap(\.self)
+    listed = try row.array(6, of: String.self).compactMap(\.self)
   }
 
   /// Creates a suitability from parts.

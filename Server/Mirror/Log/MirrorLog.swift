@@ -127,16 +127,17 @@ struct MirrorLog: Sendable, Equatable {
   /// Begins a new slot at the present end of the log, in place of the former one. Writes before it
   /// are missing.
   func replaceSlot(_ connection: PostgresConnection) throws {
+    // First the gap: a kill between the steps leaves a comparison to make.
+    _ = try connection.query(
+      .once("UPDATE ferry_mirror.logs SET gaps = gaps + 1, source = '' WHERE mirror = $1"),
+      [.int8(number)])
     try dropSlot(connection)
     let made = try connection.query(
       .once("SELECT lsn::text FROM pg_create_logical_replication_slot($1, 'pgoutput')"),
       [.text(slot)])
     _ = try connection.query(
-      .once(
-        """
-        UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn, gaps = gaps + 1, source = ''
-        WHERE mirror = $1
-        """), [.int8(number), .text(try made.first?.text(0) ?? "0/0")])
+      .once("UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn WHERE mirror = $1"),
+      [.int8(number), .text(try made.first?.text(0) ?? "0/0")])
   }
 
   /// Records a comparison of all rows behind the known gaps.
@@ -243,7 +244,7 @@ struct MirrorLog: Sendable, Equatable {
       .once(
         """
         SELECT pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots
-        WHERE slot_name = $1
+        WHERE slot_name = $1 AND database = current_database()
         """), [.text(slot)])
   }
 }

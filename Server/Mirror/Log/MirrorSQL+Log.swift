@@ -22,7 +22,7 @@ extension MirrorSQL {
     """
     DELETE FROM \(ledger).captured c USING \(ledger).captured s
     WHERE c.xid = $1::text::xid8 AND c.mirror = \(mirror) AND c.kind = 'U'
-      AND s.xid = c.xid AND s.mirror = c.mirror AND s.kind = 'S' AND s.tab = c.tab AND s.key = c.key
+      AND s.xid = c.xid AND s.mirror = c.mirror AND s.kind IN ('A', 'S') AND s.tab = c.tab AND s.key = c.key
     """
   }
 
