@@ -28,7 +28,7 @@ struct DirectWorldTests {
   @Test("the oracles' names are in kebab-case and unique")
   func names() {
     let names = OracleBench().names
-    #expect(Set(names).count == names.count && names.count == 17)
+    #expect(Set(names).count == names.count && names.count == 18)
     #expect(names.allSatisfy { $0.allSatisfy { $0.isLowercase || $0 == "-" } })
   }
 
