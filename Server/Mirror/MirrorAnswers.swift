@@ -67,7 +67,8 @@ struct MirrorAnswers {
       // Rows may be gone with a parent.
       $0.add(.once(sql.forget(areDeleted: true)), keys)
       $0.add(
-        .once(sql.captureRefused(isDelete: isDelete)), PostgresParameters(columnsOf: rows))
+        .once(AnswerSQL(sql: sql).captureRefused(isDelete: isDelete)),
+        PostgresParameters(columnsOf: rows))
     }
     guard let captured = results.last else { return [] }
     return Set(try captured.map { try $0.array(0, of: String.self) })

@@ -212,9 +212,9 @@ struct MirrorStep {
         // A row refused before may have been deleted with the former parent.
         if isCareful { $0.add(.once(sql.forget(areDeleted: false)), keys) }
       }
-      if let capture = sql.captureMade(isDelete: isDelete) {
+      if let capture = AnswerSQL(sql: sql).captureMade(isDelete: isDelete) {
         made = $0.add(.once(capture), parameters)
-        $0.add(.once(sql.made ?? sql.forgetMadeUpdates))
+        $0.add(.once(sql.made ?? AnswerSQL(sql: sql).forgetMadeUpdates))
       }
     }
     if let made, !results[made].isEmpty { hasCaptured = true }

@@ -88,6 +88,9 @@ struct LoggedRowTests {
     #expect(obstacle { $0.mayReplicate = false }.contains("REPLICATION"))
     #expect(obstacle { $0.mayPublish = false }.contains("CREATE"))
     #expect(obstacle { $0.foreign = ["tasks"] }.contains("table tasks"))
-    #expect(obstacle { $0.computed = ["tasks"] }.contains("computed"))
+    #expect(obstacle { $0.computed = ["tasks"] }.contains("a condition and computed columns"))
+    let refused = obstacle { ($0.computed, $0.version) = (["tasks"], 180_000) }
+    #expect(refused.contains("would refuse the programs' updates"))
+    #expect(obstacle { $0.listed = ["tasks"] }.contains("a list of columns"))
   }
 }

@@ -178,5 +178,10 @@ struct MirrorLogTests {
       ], exits: 1)
     #expect(finished.error.contains("lacks REPLICATION"), "\(finished.error)")
     try company.stage.sql("DROP OWNED BY \(role) CASCADE; DROP ROLE \(role)")
+    // The programs' updates would fail.
+    try company.stage.sql("CREATE PUBLICATION reports FOR TABLE tasks (id)")
+    let listed = try await company.adopt("--table", "tasks", "--capture", "log", exits: 1)
+    #expect(listed.error.contains("a list of columns"), "\(listed.error)")
+    try company.stage.sql("UPDATE tasks SET title = title")
   }
 }

@@ -87,4 +87,26 @@ struct MirrorSleepTests {
     run.send(SIGTERM)
     _ = try await run.exitStatus()
   }
+
+  @Test("a program prepares a transaction with a new value of a group")
+  func preparedValue() async throws {
+    let cluster = try PostgresCluster()
+    try PostgresConnection(url: try cluster.createDatabase()).execute(
+      "ALTER SYSTEM SET max_prepared_transactions = 2")
+    try cluster.restart()
+    let server = try await Server.start()
+    let stage = MirrorTests.Stage(
+      server: server, device: try Device(), database: try cluster.createDatabase(),
+      mirrors: try TemporaryDirectory())
+    try stage.sql(
+      "CREATE TABLE tasks(id int PRIMARY KEY, account text); INSERT INTO tasks VALUES (1, 'a')")
+    try await stage.mirror([
+      "adopt", "all", "--server", server.url, "--database", stage.database, "--table", "tasks",
+      "--space-column", "account", "--space-name", "account-{}",
+    ])
+    let program = try PostgresConnection(url: stage.database)
+    try program.execute("BEGIN; INSERT INTO tasks VALUES (2, 'b'); PREPARE TRANSACTION 'new'")
+    try program.execute("COMMIT PREPARED 'new'")
+    #expect(try stage.rows("SELECT count(*)::text FROM ferry_mirror.wanted") == [["1"]])
+  }
 }

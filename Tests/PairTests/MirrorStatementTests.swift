@@ -98,4 +98,27 @@ struct MirrorStatementTests {
     run.send(SIGTERM)
     _ = try await run.exitStatus()
   }
+
+  @Test("a row that a trigger inserts and a cascade deletes is in no space")
+  func cascade() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(
+      """
+      CREATE TABLE orders(id int PRIMARY KEY);
+      CREATE TABLE events(id int PRIMARY KEY, orders int REFERENCES orders ON DELETE CASCADE);
+      CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS '
+        BEGIN INSERT INTO events VALUES (OLD.id + 100, OLD.id); RETURN OLD; END';
+      CREATE TRIGGER note BEFORE DELETE ON orders FOR EACH ROW EXECUTE FUNCTION note();
+      INSERT INTO orders SELECT generate_series(1, 3); INSERT INTO events VALUES (1, 1), (2, 2)
+      """)
+    let stage = company.stage
+    try await company.adopt("--table", "events")
+    try await company.join()
+    let run = try stage.run()
+    try stage.sql("UPDATE events SET orders = 3 WHERE id = 2; DELETE FROM orders WHERE id < 3")
+    try await stage.quiet()
+    try await company.expectEqual("SELECT CAST(id AS text) FROM events", count: 1)
+    run.send(SIGTERM)
+    _ = try await run.exitStatus()
+    #expect(try await stage.mirror(["verify", "crm"]).output == "0 rows differ\n")
+  }
 }

@@ -23,14 +23,15 @@ struct OverruledWritesTests {
   /// Returns a notice that this device lost some values of the record `t`.
   private func notice(
     _ kind: OperationKind, _ lost: [Column?], of device: DeviceID, number: UInt64 = 1,
-    reason: String = "no room"
+    reason: String = "no room", by winner: Stamp? = nil
   ) -> Notice {
     let loser = Stamp(time: HybridTimestamp(milliseconds: 1), device: device)
     return Notice(
       sequence: 2, operation: OperationID(UniqueID(high: 0x7000, low: number)),
       key: RecordKey(table: "tasks", record: "t"),
       conflicts: lost.map {
-        Conflict(column: $0?.name, lost: $0?.value ?? .null, loser: loser, winner: winner)
+        Conflict(
+          column: $0?.name, lost: $0?.value ?? .null, loser: loser, winner: winner ?? self.winner)
       }, overruling: Notice.Overruling(kind: kind, reason: reason))
   }
 
@@ -140,8 +141,39 @@ struct OverruledWritesTests {
       [], head: 2, notices: [notice(.update, [Column("done", 1)], of: try own(replica))])
     try replica.file.uploads.prepare()
     #expect(try replica.file.quarantine.count() == 1)
+    // It had arrived: it is no failed upload, and what follows it is sent.
+    #expect(try replica.rows("SELECT * FROM ferry_uploads WHERE failed") == [])
+    try replica.run("UPDATE tasks SET done = 3")
+    try replica.file.uploads.prepare()
+    #expect(try replica.freeze().flatMap(\.operations).map(\.columns) == [[Column("done", 3)]])
     try replica.file.quarantineAnswers.retry(1, changing: [Column("done", 2)])
     #expect(try replica.pending.last?.columns == [Column("done", 2)])
+  }
+
+  @Test("hostile notices move no clock, and leave the quarantine readable")
+  func hostile() throws {
+    let replica = try device()
+    let device = try own(replica)
+    let columns = ["", "a\u{1}", "done"] + (0..<2_000).map { Name("c\($0)") }
+    let late = Stamp(time: HybridTimestamp(rawValue: .max), device: winner.device)
+    try replica.apply(
+      [], head: 2,
+      notices: [notice(.update, columns.map { Column($0, 1) }, of: device, by: late)])
+    let entry = try #require(try replica.file.quarantine.oldest(9).first)
+    #expect(entry.operations[0].columns.count == Limits.standard.columns)
+    #expect(!entry.operations[0].columns.contains { ["", "a\u{1}"].contains($0.name) })
+    try replica.run("UPDATE tasks SET done = 5")
+    #expect(try #require(try replica.pending.last).time < .seenMax)
+  }
+
+  @Test("a device does not overrule a value of its own former identifier")
+  func itself() throws {
+    let replica = try device()
+    let present = Stamp(time: winner.time, device: try own(replica))
+    try replica.apply(
+      [], head: 2,
+      notices: [notice(.update, [Column("done", 1)], of: try own(replica), by: present)])
+    #expect(try replica.file.quarantine.isEmpty())
   }
 
   @Test("a transaction's reason is recorded with each operation, and ends with the transaction")

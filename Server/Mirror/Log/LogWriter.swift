@@ -99,7 +99,7 @@ struct LogWriter {
     try flush()
     let transaction = try begin()
     _ = try connection.query(
-      .once(MirrorSQL.forgetUpdates(of: log.number)),
+      .once(AnswerSQL.forgetUpdates(of: log.number, in: "$1::text::xid8")),
       [.text(Self.whole(xid, before: transaction))])
   }
 

@@ -16,16 +16,6 @@ extension MirrorSQL {
   /// Marks that the step has captured whole rows; `nil` without a capture from the log.
   var made: String? { secret.map { "SELECT \(Self.mark($0, "made"))" } }
 
-  /// Removes the captured updates of a transaction if it has captured the whole rows since. The
-  /// parameter is the transaction.
-  static func forgetUpdates(of mirror: Int64) -> String {
-    """
-    DELETE FROM \(ledger).captured c USING \(ledger).captured s
-    WHERE c.xid = $1::text::xid8 AND c.mirror = \(mirror) AND c.kind = 'U'
-      AND s.xid = c.xid AND s.mirror = c.mirror AND s.kind IN ('A', 'S') AND s.tab = c.tab AND s.key = c.key
-    """
-  }
-
   /// Returns a statement of a step with a mark behind the changed rows. The effects of triggers
   /// follow: they run at the end of the statement. It returns a row if it changes any.
   func own(_ statement: String) -> String {

@@ -114,6 +114,67 @@ extension StoreContract {
           "the kept record")
       }
     },
+    StoreContract("the check of a schema gives the answer of the change, and changes nothing") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        try await space.send(author.packet([author.insert("a", ["n": "x"])]))
+        try await space.send(author.packet([author.insert("b", ["n": "x"])]))
+        let id = space.space.id
+        let before = try await space.everything()
+        let store = space.store
+        func check(_ json: String) async throws -> (Result<SpaceSchema, Problem>, SpaceSchema) {
+          let schema = try SpaceSchema(decoding: Array(json.utf8), limits: .standard)
+          let answer = try await store.checkSchema(
+            schema, of: id, now: SpaceUnderTest.now, consent: SchemaConsent())
+          return (answer, schema)
+        }
+        let misfits = [
+          #"{"tables":{"tasks":{"columns":{"n":{"type":"integer"}}}}}"#,
+          #"{"tables":{"tasks":{"unique":[["n"]]}}}"#,
+        ]
+        for json in misfits {
+          let (checked, schema) = try await check(json)
+          let applied = try await store.applySchema(schema, to: id, now: SpaceUnderTest.now)
+          try require(checked, is: applied, "the answers for \(json)")
+          guard case .failure(let problem) = checked else {
+            throw ContractViolation(description: "\(json) fits")
+          }
+          try require(problem.violations.isEmpty, is: false, "whether records are named")
+        }
+        let (fits, schema) = try await check(
+          #"{"tables":{"tasks":{"columns":{"n":{"type":"text"}},"unique":[["m"]]}}}"#)
+        try require(try fits.get().version, is: 1, "the version that would be in force")
+        try require(try await store.schema(of: id).version, is: 0, "the version in force")
+        let after = try await space.everything()
+        try require(after.cursor, is: before.cursor, "the head")
+        let applied = try await store.applySchema(schema, to: id, now: SpaceUnderTest.now).get()
+        try require(applied, is: try fits.get(), "the schema that was checked and applied")
+        let (losing, fewer) = try await check(#"{"tables":{"tasks":{"unique":[["m"]]}}}"#)
+        let refused = try await store.applySchema(fewer, to: id, now: SpaceUnderTest.now)
+        try require(losing, is: refused, "the answers for a document that drops a rule")
+        let consent = SchemaConsent(dropsRules: true)
+        let accepted = try await store.checkSchema(
+          fewer, of: id, now: SpaceUnderTest.now, consent: consent)
+        try require(try accepted.get().version, is: 2, "the version with consent")
+      }
+    },
+    StoreContract("a check of new unique keys leaves no claim behind") { under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        try await space.send(author.packet([author.insert("a", ["n": "x"])]))
+        let schema = try SpaceSchema(
+          decoding: Array(#"{"tables":{"tasks":{"unique":[["n"]]}}}"#.utf8), limits: .standard)
+        for _ in 0..<2 {
+          let answer = try await space.store.checkSchema(
+            schema, of: space.space.id, now: SpaceUnderTest.now, consent: SchemaConsent())
+          _ = try answer.get()
+        }
+        // Without the key in force, another record may have the value.
+        let result = try await space.send(author.packet([author.insert("b", ["n": "x"])]))
+        try require(result.status, is: .applied, "a second record with the value")
+      }
+    },
   ]
 }
 

@@ -9,14 +9,16 @@ extension Benchmark {
     summary: "The writes of 8 programs to a mirrored table, row by row and in large statements."
   ) { context in
     let contest = Contest(rounds: context.size(3, quick: 1), context: context)
-    let spaces = [1, context.size(200, quick: 20)]
+    let kinds: [(spaces: Int, capture: String)] = [
+      (1, "triggers"), (1, "log"), (context.size(200, quick: 20), "triggers"),
+    ]
     let writes = ProgramWrites.allCases.count
     context.begin(
       "mirrors: programs", "steps",
-      total: spaces.count * (1 + writes * contest.steps(contestants: 2)))
+      total: kinds.count * (1 + writes * contest.steps(contestants: 2)))
     var found: [Measurement] = []
-    for count in spaces {
-      let stage = try await ProgramStage.make(context, spaces: count)
+    for (count, capture) in kinds {
+      let stage = try await ProgramStage.make(context, spaces: count, capture: capture)
       context.advance()
       do {
         for writes in ProgramWrites.allCases {
@@ -27,7 +29,8 @@ extension Benchmark {
           ])
           found.append(
             Measurement(
-              name: "\(writes.rawValue), \(count == 1 ? "a mirror" : "\(count) spaces")",
+              name:
+                "\(writes.rawValue), \(count == 1 ? "a mirror" : "\(count) spaces"), \(capture)",
               figure: Amount(rates[0], .perSecond("rows")),
               raw: Amount(rates[1], .perSecond("rows")),
               notes: [
@@ -70,7 +73,9 @@ private final class ProgramStage {
   private let spaces: Int
 
   /// Adopts a table with a row of each space.
-  static func make(_ context: BenchmarkContext, spaces: Int) async throws -> ProgramStage {
+  static func make(
+    _ context: BenchmarkContext, spaces: Int, capture: String
+  ) async throws -> ProgramStage {
     let daemon = try await Daemon.start(database: try context.makeDatabase())
     let directory = try TemporaryDirectory(prefix: "ferry-bench")
     let database = try context.makeDatabase()
@@ -84,7 +89,7 @@ private final class ProgramStage {
     let folder = ["--mirrors", directory.file("mirrors").path]
     let names =
       spaces == 1
-      ? ["--space", "account"]
+      ? ["--space", "account", "--capture", capture]
       : ["--space-column", "account_id", "--space-name", "account-{}"]
     let adopted = try await ChildProcess.run(
       try Executables.ferryd(),
@@ -113,6 +118,12 @@ private final class ProgramStage {
     await pool.close()
     mirror.send(SIGTERM)
     _ = try await mirror.exitStatus(within: .seconds(60))
+    // PostgreSQL would keep the log.
+    let removed = try await ChildProcess.run(
+      try Executables.ferryd(),
+      ["mirror", "remove", "all", "--mirrors", directory.file("mirrors").path],
+      within: .seconds(600))
+    guard removed.status == .exited(0) else { throw BenchError(removed.error) }
     try await daemon.stop()
   }
 
@@ -154,9 +165,19 @@ private final class ProgramStage {
     return Double(size) / seconds
   }
 
+  /// Waits until the log is read, if the mirror reads it, and the spaces have all captured writes.
   private func rest() async throws {
+    let end = try await pool.run {
+      try $0.query(.once("SELECT pg_current_wal_lsn()::text")).first?.text(0) ?? "0/0"
+    }
     while try await pool.run({
-      try !$0.query(.once("SELECT FROM ferry_mirror.captured LIMIT 1")).isEmpty
+      try !$0.query(
+        .once(
+          """
+          SELECT FROM ferry_mirror.captured UNION ALL SELECT FROM pg_replication_slots
+          WHERE database = current_database() AND confirmed_flush_lsn < $1::text::pg_lsn LIMIT 1
+          """), [.text(end)]
+      ).isEmpty
     }) {
       try await Task.sleep(for: .milliseconds(5))
     }

@@ -2,33 +2,41 @@ import FerryPostgres
 import FerryProtocol
 
 /// SQL of the answers of a company's table to the rows of a step: the space gets the table's row.
-extension MirrorSQL {
+struct AnswerSQL {
+  let sql: MirrorSQL
+
   /// The columns whose values the space takes back. The rules of the others may keep a value
   /// whatever is written after it, so the row would travel without an end.
   private var returnable: [MirrorColumn] {
-    table.columns.filter { ![.max, .min, .setUnion].contains($0.policy) }
+    sql.table.columns.filter { ![.max, .min, .setUnion].contains($0.policy) }
   }
 
-  /// Removes captured updates of rows that the transaction has captured as a whole since: a
-  /// trigger's change of a counter would count twice.
+  /// Removes captured updates of rows that their transaction has captured as a whole: a trigger's
+  /// change of a counter would count twice.
+  ///
+  /// - Parameter transaction: the SQL of the transaction.
+  static func forgetUpdates(of mirror: Int64, in transaction: String) -> String {
+    """
+    DELETE FROM \(MirrorSQL.ledger).captured c USING \(MirrorSQL.ledger).captured a
+    WHERE c.mirror = \(mirror) AND c.xid = \(transaction) AND c.kind = 'U'
+      AND a.mirror = c.mirror AND a.xid = c.xid AND a.kind = 'A' AND a.tab = c.tab AND a.key = c.key
+    """
+  }
+
+  /// The same in a step: updates behind the whole row stay.
   var forgetMadeUpdates: String {
-    """
-    DELETE FROM \(Self.ledger).captured c USING \(Self.ledger).captured s
-    WHERE c.mirror = \(mirror) AND c.xid = pg_current_xact_id() AND c.tab = \(name) AND c.kind = 'U'
-      AND s.mirror = c.mirror AND s.xid = c.xid AND s.kind = 'A' AND s.tab = c.tab AND s.key = c.key
-      AND c.id < s.id
-    """
+    Self.forgetUpdates(of: sql.mirror, in: "pg_current_xact_id()") + " AND c.id < a.id"
   }
 
   /// Captures the written rows that PostgreSQL has in another form, or has not: triggers, types and
   /// conditions of the table may change them. `nil` for a table of the mirror's own. The parameters
   /// are those of the write. Returns a row for each.
   func captureMade(isDelete: Bool) -> String? {
-    if table.adoption == nil { return nil }
-    let isThere = "t.\(quoted(table.key[0].name)) IS NOT NULL"
+    if sql.table.adoption == nil { return nil }
+    let isThere = "t.\(quoted(sql.table.key[0].name)) IS NOT NULL"
     guard !isDelete else { return captureAnswers(isDelete: true, where: isThere) }
     let differing = returnable.map { column in
-      let place = table.columns.firstIndex(of: column) ?? 0
+      let place = sql.table.columns.firstIndex(of: column) ?? 0
       let stored = column.type.stored("t.\(quoted(column.name))")
       return
         "\(stored) IS DISTINCT FROM \(column.type.compared(column.type.decoded("x.c\(place)")))"
@@ -41,46 +49,48 @@ extension MirrorSQL {
   /// Captures the table's rows in place of refused ones. The parameters are those of the write, and
   /// the reasons. Returns the keys.
   func captureRefused(isDelete: Bool) -> String {
-    let reason = "r\(table.key.count + (isDelete ? 0 : table.columns.count))"
+    let reason = "r\(sql.table.key.count + (isDelete ? 0 : sql.table.columns.count))"
     var conditions = ["true"]
     if !isDelete {
       // The space would keep such a value.
-      let others = table.columns.enumerated().filter { !returnable.contains($0.element) }
+      let others = sql.table.columns.enumerated().filter { !returnable.contains($0.element) }
       conditions += others.map { place, column in
         let text = column.type.encoded("t.\(quoted(column.name))")
         return
-          "(t.\(quoted(table.key[0].name)) IS NULL OR \(text) IS NOT DISTINCT FROM x.c\(place))"
+          "(t.\(quoted(sql.table.key[0].name)) IS NULL OR \(text) IS NOT DISTINCT FROM x.c\(place))"
       }
     }
     return captureAnswers(
       isDelete: isDelete, reason: reason, where: conditions.joined(separator: " AND "))
   }
 
+  private var name: String { sql.name }
+
   /// - Parameter reason: the name of the last parameter, with the reasons.
   private func captureAnswers(
     isDelete: Bool, reason: String? = nil, where condition: String
   ) -> String {
-    let keys = table.key.indices.map { "k\($0)" }
-    let names = keys + (isDelete ? [] : table.columns.indices.map { "c\($0)" })
+    let keys = sql.table.key.indices.map { "k\($0)" }
+    let names = keys + (isDelete ? [] : sql.table.columns.indices.map { "c\($0)" })
     let parameters = (names + [reason].compactMap(\.self)).enumerated().map {
       "$\($0.offset + 1)::text[]"
     }
-    let sent = isDelete ? "NULL" : list(table.columns.indices.map { "x.c\($0)" })
-    let isThere = "t.\(quoted(table.key[0].name)) IS NOT NULL"
+    let sent = isDelete ? "NULL" : sql.list(sql.table.columns.indices.map { "x.c\($0)" })
+    let isThere = "t.\(quoted(sql.table.key[0].name)) IS NOT NULL"
     return """
-      INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals, olds, reason)
-      SELECT \(mirror), \(name),
-        CASE WHEN f.fault IS NULL THEN 'A'::"char" ELSE 'X'::"char" END, \(keyParameters),
-        CASE WHEN f.fault IS NULL THEN \(columnNames) ELSE '{}' END,
+      INSERT INTO \(MirrorSQL.ledger).captured(mirror, tab, kind, key, names, vals, olds, reason)
+      SELECT \(sql.mirror), \(name),
+        CASE WHEN f.fault IS NULL THEN 'A'::"char" ELSE 'X'::"char" END, \(sql.keyParameters),
+        CASE WHEN f.fault IS NULL THEN \(sql.columnNames) ELSE '{}' END,
         CASE WHEN f.fault IS NOT NULL THEN ARRAY[f.fault]
-          WHEN \(isThere) THEN \(columnTexts("t.")) END,
+          WHEN \(isThere) THEN \(sql.columnTexts("t.")) END,
         \(sent), \(reason.map { "x.\($0)" } ?? "NULL")
       FROM unnest(\(parameters.joined(separator: ", ")))
           AS x(\((names + [reason].compactMap(\.self)).joined(separator: ", ")))
-        LEFT JOIN \(travelling) t ON \(matches)
+        LEFT JOIN \(sql.travelling) t ON \(sql.matches)
         CROSS JOIN LATERAL (SELECT CASE WHEN \(isThere)
-          THEN CASE \(faults("t.").joined(separator: " ")) END END AS fault) f
-      WHERE NOT \(isUnsent(keyParameters)) AND (\(condition))
+          THEN CASE \(sql.faults("t.").joined(separator: " ")) END END AS fault) f
+      WHERE NOT \(sql.isUnsent(sql.keyParameters)) AND (\(condition))
       RETURNING key
       """
   }
@@ -89,9 +99,9 @@ extension MirrorSQL {
   /// too, and may be read before.
   var forgetAnswers: String {
     """
-    DELETE FROM \(Self.ledger).captured c
-    WHERE c.mirror = \(mirror) AND c.tab = \(name) AND c.kind = 'A' AND c.vals IS NULL
-      AND EXISTS (SELECT FROM \(travelling) t WHERE ROW(\(keyColumns)) = \(row("c.key")))
+    DELETE FROM \(MirrorSQL.ledger).captured c
+    WHERE c.mirror = \(sql.mirror) AND c.tab = \(name) AND c.kind = 'A' AND c.vals IS NULL
+      AND EXISTS (SELECT FROM \(sql.travelling) t WHERE ROW(\(sql.keyColumns)) = \(sql.row("c.key")))
     """
   }
 }
@@ -108,7 +118,7 @@ extension MirrorLedger {
     for row in found {
       let name = try row.text(0)
       guard let sql = sql.first(where: { $0.table.name.text == name }) else { continue }
-      _ = try connection.query(.once(sql.forgetAnswers))
+      _ = try connection.query(.once(AnswerSQL(sql: sql).forgetAnswers))
     }
   }
 }
