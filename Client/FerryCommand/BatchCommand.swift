@@ -1,7 +1,8 @@
 import Ferry
 import FerryCommandLine
 
-extension FerryCommand {
+/// `ferry batch`: one operation for many records.
+enum BatchCommand {
   static let batch = CommandSpec(
     "batch", summary: "Set columns of all records that match, or delete them, on every device.",
     discussion: """
@@ -42,7 +43,7 @@ extension FerryCommand {
         why: "a batch either sets columns or deletes",
         next: "give --set COLUMN=VALUE once or more, or --delete")
     }
-    let replica = try await open(arguments)
+    let replica = try await FerryCommand.open(arguments)
     let changed =
       columns.isEmpty
       ? try await replica.batchDelete(table, where: predicate)

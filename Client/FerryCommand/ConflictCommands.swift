@@ -1,7 +1,8 @@
 import Ferry
 import FerryCommandLine
 
-extension FerryCommand {
+/// `ferry conflicts`, `resolve`, `history` and `undo`.
+enum ConflictCommands {
   static let conflicts = CommandSpec(
     "conflicts", summary: "List values that lost a conflict, newest first.",
     discussion: """
@@ -14,11 +15,11 @@ extension FerryCommand {
       Another device is shown by its name (`ferry name`), or by the end of its identifier if no \
       name is known. --json has the whole identifiers.
       """,
-    options: [limit],
+    options: [LookCommands.limit],
     flags: [FlagSpec("open", help: "Only conflicts that wait for a decision.")]
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
-    let replica = try await open(arguments)
+    let replica = try await FerryCommand.open(arguments)
     let found = try await replica.conflicts(limit: count, openOnly: arguments.flag("open"))
     let present = try await replica.presentSides(of: found)
     let names = try await replica.deviceNames()
@@ -62,7 +63,7 @@ extension FerryCommand {
       [
         "ferry: in quarantine: \(status.quarantined.counted("operation"))",
         "  why: they were rejected or overruled, for example because another record has a unique value",
-      ] + quarantineReasons(replica) + [
+      ] + QuarantineCommands.quarantineReasons(replica) + [
         "  next: `ferry quarantine list` names records and columns, `ferry quarantine show ENTRY` "
           + "the rows that went along"
       ])
@@ -108,7 +109,7 @@ extension FerryCommand {
     }
     let answer: ConflictAnswer =
       columns.isEmpty ? side == "local" ? .keepLocal : .keepRemote : .set(columns)
-    let isRecorded = try await open(arguments).decide(number, answer)
+    let isRecorded = try await FerryCommand.open(arguments).decide(number, answer)
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("id", .int(number)), ("state", .string("resolved"))]).text
@@ -124,10 +125,10 @@ extension FerryCommand {
       one of them. An operation is shown by the shortest beginning of its identifier that is \
       unique now; --json has the whole identifier.
       """,
-    options: [limit]
+    options: [LookCommands.limit]
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
-    let replica = try await open(arguments)
+    let replica = try await FerryCommand.open(arguments)
     let own = try await replica.operations.recorded(limit: count)
     let short = try await replica.operations.identifiers()
     try Presentation.print(
@@ -136,7 +137,7 @@ extension FerryCommand {
         let operation = own.operation
         let time = Presentation.time(operation.time.milliseconds)
         let state = own.isConfirmed ? "confirmed" : "pending"
-        let record = recordCell(operation)
+        let record = BatchCommand.recordCell(operation)
         let shown = Presentation.values(of: operation, from: own.former)
         return [
           (short.text(for: operation.id.value), .string("\(operation.id)")), (time, .string(time)),
@@ -162,7 +163,7 @@ extension FerryCommand {
         help: "The operation's identifier in `ferry history`, or a unique beginning of it.")
     ]
   ) { arguments in
-    let replica = try await open(arguments)
+    let replica = try await FerryCommand.open(arguments)
     let id = try await OperationArgument.find(try arguments.string("OPERATION"), in: replica)
     let count = try await replica.operations.undo(id)
     let isKept = try await replica.operations.has(id)

@@ -3,7 +3,8 @@ import FerryCommandLine
 import FerryPersistence
 import FerryProtocol
 
-extension FerryCommand {
+/// `ferry import`: rows in JSON, JSON lines or CSV.
+enum ImportCommand {
   static let importing = CommandSpec(
     "import", summary: "Import rows in JSON, JSON lines or CSV into a table.",
     discussion: """
@@ -53,7 +54,7 @@ extension FerryCommand {
       table: Name(try arguments.string("TABLE")), data: data,
       reader: reader(arguments, path: path, separator, firstByte: data.first { $0 > 0x20 }),
       key: Name(try arguments.string("id")), generatesKey: arguments.flag("generate-id"))
-    let replica = try await open(arguments, creating: true)
+    let replica = try await FerryCommand.open(arguments, creating: true)
     if let space = arguments.stringIfPresent("in"),
       try await SchemaEntry.tables(in: replica).contains(job.table),
       try await !replica.trackedLocals().contains(job.table)

@@ -1,7 +1,8 @@
 import Ferry
 import FerryCommandLine
 
-extension FerryCommand {
+/// Commands that show a replica: `ferry status`, `pending`, `to-apply` and `log`.
+enum LookCommands {
   static let limit = OptionSpec(
     "limit", short: "n", value: "COUNT", help: "The largest number of entries.",
     kind: .integer(1...1_000_000), default: "50")
@@ -19,7 +20,7 @@ extension FerryCommand {
       this replica or its server was found to be restored from a backup or copied.
       """
   ) { arguments in
-    let replica = try await open(arguments)
+    let replica = try await FerryCommand.open(arguments)
     let (status, tables) = (try await replica.status(), try await replica.trackedLocals())
     if arguments.flag("json") {
       try TextOutput.standardOutput.line(status.json(tables).text)
@@ -34,7 +35,7 @@ extension FerryCommand {
     options: [limit]
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
-    let replica = try await open(arguments)
+    let replica = try await FerryCommand.open(arguments)
     let pending = try await replica.operations.pending(limit: count)
     let short = try await replica.operations.identifiers()
     try Presentation.print(
@@ -46,7 +47,7 @@ extension FerryCommand {
         return [
           (time, .string(time)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
           (operation.key.table.text, .string(operation.key.table.text)),
-          recordCell(operation),
+          BatchCommand.recordCell(operation),
           (Presentation.cell(of: operation, from: item.former), Presentation.json(shown)),
           (short.text(for: operation.id.value), .string("\(operation.id)")),
           item.dependency.map { (short.text(for: $0.value), .string("\($0)")) } ?? ("-", .null),
@@ -73,7 +74,7 @@ extension FerryCommand {
     options: [limit]
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
-    let waiting = try await open(arguments).waitingChanges(limit: count)
+    let waiting = try await FerryCommand.open(arguments).waitingChanges(limit: count)
     try Presentation.print(
       ["operation", "dependency", "time", "kind", "table", "record", "reason", "data"],
       waiting.map { change in
@@ -100,7 +101,7 @@ extension FerryCommand {
     options: [limit]
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
-    let replica = try await open(arguments)
+    let replica = try await FerryCommand.open(arguments)
     var entries = try await replica.log(limit: count).map { entry in
       LoggedLine(
         at: entry.at, event: entry.event, detail: entry.detail,

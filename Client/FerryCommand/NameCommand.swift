@@ -1,7 +1,8 @@
 import Ferry
 import FerryCommandLine
 
-extension FerryCommand {
+/// `ferry name`: the name of the device.
+enum NameCommand {
   /// The option of commands that may name this device.
   static let deviceName = OptionSpec(
     "name", value: "NAME", help: "This device's name, which other users see in conflicts.")
@@ -23,7 +24,7 @@ extension FerryCommand {
         .unexpectedValue, "--remove and a name contradict each other",
         why: "a device has one name or none", next: "give one of them")
     }
-    let replica = try await open(arguments)
+    let replica = try await FerryCommand.open(arguments)
     if new != nil || isRemoving { try await replica.setDeviceName(new) }
     let status = try await replica.status()
     let output = TextOutput.standardOutput

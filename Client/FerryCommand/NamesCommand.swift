@@ -55,7 +55,8 @@ enum CompletedNames: String, CaseIterable {
   }
 }
 
-extension FerryCommand {
+/// `ferry names`: names to complete on a command line.
+enum NamesCommand {
   /// Not for users: shells complete names with it.
   static let names = CommandSpec(
     "names", summary: "List names for the completion of a shell.",

@@ -38,7 +38,7 @@ enum OperationArgument {
     let candidates = found.prefix(candidatesMax).map { own in
       let operation = own.operation
       return "\(short.text(for: operation.id.value)) (\(operation.kind.rawValue) "
-        + "\(operation.key.table) \(FerryCommand.recordCell(operation).0))"
+        + "\(operation.key.table) \(BatchCommand.recordCell(operation).0))"
     }
     let more = found.count > candidatesMax ? ", and more" : ""
     return CommandFailure(

@@ -1,7 +1,8 @@
 import Ferry
 import FerryCommandLine
 
-extension FerryCommand {
+/// `ferry quarantine`: operations refused by the server, and overruled writes.
+enum QuarantineCommands {
   static let quarantine = CommandSpec(
     "quarantine",
     summary: "Show, retry, edit or discard rejected and overruled operations.",
@@ -24,7 +25,7 @@ extension FerryCommand {
   private static let quarantineList = CommandSpec(
     "list", summary: "List the entries, oldest first."
   ) { arguments in
-    let entries = try await open(arguments).quarantine.entries()
+    let entries = try await FerryCommand.open(arguments).quarantine.entries()
     try Presentation.print(
       ["entry", "code", "table", "record", "holder", "operations", "detail"],
       entries.map { entry in
@@ -32,7 +33,8 @@ extension FerryCommand {
         return [
           ("\(entry.number)", .int(entry.number)),
           (entry.code.rawValue, .string(entry.code.rawValue)),
-          (subject.key.table.text, .string(subject.key.table.text)), recordCell(subject),
+          (subject.key.table.text, .string(subject.key.table.text)),
+          BatchCommand.recordCell(subject),
           (entry.holder?.text ?? "", .string(orNull: entry.holder?.text)),
           (entry.operations.count.grouped, .int(entry.operations.count)),
           (entry.detail, .string(entry.detail)),
@@ -80,7 +82,7 @@ extension FerryCommand {
         let why = entry.refused.contains(operation.id) ? event : "went along"
         return [
           (operation.kind.rawValue, .null), (operation.key.table.text, .null),
-          (recordCell(operation).0, .null), (why, .null),
+          (BatchCommand.recordCell(operation).0, .null), (why, .null),
           (Presentation.cell(of: operation), .null),
         ]
       }, asJSON: false)
@@ -116,7 +118,7 @@ extension FerryCommand {
     "discard", summary: "Remove an entry permanently.", arguments: [entry]
   ) { arguments in
     let number = try number(arguments)
-    try await open(arguments).quarantine.discard(number)
+    try await FerryCommand.open(arguments).quarantine.discard(number)
     try report(arguments, number, "discarded")
     return .done
   }
@@ -125,7 +127,7 @@ extension FerryCommand {
     _ arguments: ParsedArguments, _ changes: [Column]
   ) async throws -> ExitStatus {
     let entry = try await find(arguments)
-    try await open(arguments).quarantine.retry(entry.number, changing: changes)
+    try await FerryCommand.open(arguments).quarantine.retry(entry.number, changing: changes)
     let others = entry.operations.count - 1
     let along = others > 0 ? " and \(others.counted("more operation"))" : ""
     try report(
@@ -155,7 +157,7 @@ extension FerryCommand {
 
   private static func find(_ arguments: ParsedArguments) async throws -> QuarantineEntry {
     let number = try number(arguments)
-    let entries = try await open(arguments).quarantine.entries(limit: .max)
+    let entries = try await FerryCommand.open(arguments).quarantine.entries(limit: .max)
     guard let entry = entries.first(where: { $0.number == number }) else {
       throw ReplicaError.notFound(.quarantineEntry(number))
     }
@@ -171,7 +173,7 @@ extension QuarantineEntry {
 
   /// The table and the record of the rejected operation, or the condition of a batch.
   fileprivate var subjectText: String {
-    let name = FerryCommand.recordCell(subject).0
+    let name = BatchCommand.recordCell(subject).0
     return "table \(subject.key.table), \(subject.batch == nil ? "record" : "batch") \(name)"
   }
 
@@ -186,7 +188,7 @@ extension QuarantineEntry {
             .object([
               ("operation", .string("\(operation.id)")), ("kind", .string(operation.kind.rawValue)),
               ("table", .string(operation.key.table.text)),
-              ("record", FerryCommand.recordCell(operation).1),
+              ("record", BatchCommand.recordCell(operation).1),
               ("refused", .bool(refused.contains(operation.id))),
               ("data", Presentation.json(operation.columns)),
             ])

@@ -3,7 +3,8 @@ import FerryCommandLine
 import FerryProtocol
 import Foundation
 
-extension FerryCommand {
+/// `ferry schema`: the definitions of a space.
+enum SchemaCommands {
   static let schema = CommandSpec(
     "schema", summary: "Show or change the space's rules for its tables.",
     discussion: """
@@ -17,7 +18,8 @@ extension FerryCommand {
   private static let schemaShow = CommandSpec(
     "show", summary: "Show the server's current schema of the space."
   ) { arguments in
-    try print(try await openForServer(arguments).schema(), asJSON: arguments.flag("json"))
+    try print(
+      try await FerryCommand.openForServer(arguments).schema(), asJSON: arguments.flag("json"))
     return .done
   }
 
@@ -55,7 +57,7 @@ extension FerryCommand {
         "\(path) is not a schema", why: error.description, next: "correct it and try again",
         status: .usage, code: "bad_schema")
     }
-    let applied = try await apply(document, with: openForServer(arguments), arguments)
+    let applied = try await apply(document, with: FerryCommand.openForServer(arguments), arguments)
     if arguments.flag("json") {
       try print(applied, asJSON: true)
     } else {
@@ -124,7 +126,8 @@ extension FerryCommand {
     ]
   ) { arguments in
     let tables = arguments.strings("TABLE").map { Name($0) }
-    let report = try await openForServer(arguments).publishTables(tables.isEmpty ? nil : tables)
+    let report = try await FerryCommand.openForServer(arguments).publishTables(
+      tables.isEmpty ? nil : tables)
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
       let omitted = report.omitted.sorted { $0.key < $1.key }.map { table, parts in

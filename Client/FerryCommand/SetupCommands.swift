@@ -2,7 +2,8 @@ import Ferry
 import FerryCommandLine
 import FerryPlatform
 
-extension FerryCommand {
+/// Commands that make a replica: `ferry init`, `track`, `rename` and `untrack`.
+enum SetupCommands {
   static let initialise = CommandSpec(
     "init", summary: "Create a replica and connect it to a space on a server.",
     discussion: """
@@ -20,7 +21,7 @@ extension FerryCommand {
       OptionSpec(
         "space", value: "NAME", help: "The space to sync with.", environment: "FERRY_SPACE",
         required: true),
-      deviceName,
+      NameCommand.deviceName,
     ] + TokenOptions.options("The bearer token, if the server requires one."),
     flags: [FlagSpec("offline", help: "Do not ask the server; the first sync does.")],
     examples: [
@@ -49,7 +50,7 @@ extension FerryCommand {
     if let name { try await replica.setDeviceName(name) }
     let status = try await replica.status()
     let (device, space) = (status.device, try arguments.string("space"))
-    try warn(status.warnings)
+    try FerryCommand.warn(status.warnings)
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
       try output.line(
@@ -74,13 +75,14 @@ extension FerryCommand {
   private static func connect(
     _ arguments: ParsedArguments, _ url: String
   ) async throws -> (Replica, SpaceInfo?) {
-    let replica = try await open(arguments, creating: true)
-    let check = SchemeCheck(transport: SystemTransport(configuration: try network(arguments)))
+    let replica = try await FerryCommand.open(arguments, creating: true)
+    let check = SchemeCheck(
+      transport: SystemTransport(configuration: try FerryCommand.network(arguments)))
     do {
       let info = try await check.explained(url: url) {
         try await replica.connect(
           to: url, space: arguments.string("space"), token: TokenOptions.token(arguments),
-          certificateAuthorities: try authorities(arguments))
+          certificateAuthorities: try FerryCommand.authorities(arguments))
       }
       return (replica, info)
     } catch ReplicaError.offline(let why) {
@@ -96,7 +98,7 @@ extension FerryCommand {
     try await Replica.open(
       arguments.string("replica"), server: url, space: arguments.string("space"),
       token: TokenOptions.token(arguments).map { .fixed($0) } ?? .stored,
-      certificateAuthorities: authorities(arguments))
+      certificateAuthorities: FerryCommand.authorities(arguments))
   }
 
   static let track = CommandSpec(
@@ -142,7 +144,7 @@ extension FerryCommand {
     ]
   ) { arguments in
     let tables = arguments.strings("TABLE").map { Name($0) }
-    let replica = try await open(arguments, creating: true)
+    let replica = try await FerryCommand.open(arguments, creating: true)
     let key = arguments.flag("create") ? Name(try arguments.string("id")) : nil
     if arguments.flag("all") { return try await trackAll(replica, key, tables, arguments) }
     if key != nil && tables.isEmpty {
@@ -201,7 +203,7 @@ extension FerryCommand {
   private static func verdict(
     after status: ReplicaStatus, _ arguments: ParsedArguments
   ) throws -> ExitStatus {
-    let isAny = try reportDeferred(
+    let isAny = try SyncCommands.reportDeferred(
       status.deferred - status.keptLocal, in: arguments.stringIfPresent("in"))
     return isAny ? .needsUser : .done
   }
@@ -313,7 +315,7 @@ extension FerryCommand {
     let table = Name(try arguments.string("TABLE"))
     let new = Name(try arguments.string("NAME"))
     let column = arguments.stringIfPresent("column").map { Name($0) }
-    try await open(arguments).write { database in
+    try await FerryCommand.open(arguments).write { database in
       if let column {
         try database.renameColumn(column, of: table, to: new)
       } else {
@@ -328,7 +330,7 @@ extension FerryCommand {
     discussion: "Its rows stay, and its pending changes are still sent.",
     arguments: [ArgumentSpec("TABLE", help: "The table.", kind: CompletedNames.tables.kind)]
   ) { arguments in
-    let replica = try await open(arguments)
+    let replica = try await FerryCommand.open(arguments)
     let table = Name(try arguments.string("TABLE"))
     let tracked = try await replica.trackedLocals()
     guard tracked.contains(where: { $0.text.lowercasedASCII == table.text.lowercasedASCII }) else {

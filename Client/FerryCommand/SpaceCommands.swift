@@ -1,7 +1,8 @@
 import Ferry
 import FerryCommandLine
 
-extension FerryCommand {
+/// `ferry join`, `leave` and `spaces`.
+enum SpaceCommands {
   static let join = CommandSpec(
     "join", summary: "Let this file take part in another space.",
     discussion: """
@@ -31,9 +32,9 @@ extension FerryCommand {
     let joined = try await replica.spaces.join(
       space, server: arguments.stringIfPresent("server"),
       token: TokenOptions.token(arguments).map { .fixed($0) },
-      certificateAuthorities: authorities(arguments))
+      certificateAuthorities: FerryCommand.authorities(arguments))
     let status = try await joined.status()
-    try warn(status.warnings)
+    try FerryCommand.warn(status.warnings)
     let url = status.server?.url ?? ""
     try TextOutput.standardOutput.line(
       arguments.flag("json")
@@ -94,6 +95,6 @@ extension FerryCommand {
         "the command takes no --in", why: "it is about all spaces of the file",
         next: "leave --in out", status: .usage, code: "bad_in")
     }
-    return try await open(arguments)
+    return try await FerryCommand.open(arguments)
   }
 }

@@ -4,14 +4,15 @@ import FerryPlatform
 import Foundation
 import Synchronization
 
-extension FerryCommand {
+/// `ferry push`, `pull` and `sync`.
+enum SyncCommands {
   static let push = CommandSpec(
     "push", summary: "Send pending operations to the server.",
     discussion: """
       First applies the changes that this replica lacks, then sends its pending operations. Each \
       operation takes effect exactly once, even if it is sent several times.
       """,
-    options: [missionKeyFile]
+    options: [MissionCommands.missionKeyFile]
   ) { arguments in
     try await exchangeSpaces(arguments) {
       try await $0.push(progress: $1)
@@ -23,7 +24,7 @@ extension FerryCommand {
   static let pull = CommandSpec(
     "pull", summary: "Apply the server's changes that this replica lacks.",
     discussion: "All changes appear at once when the last page has arrived, or not at all.",
-    options: [missionKeyFile]
+    options: [MissionCommands.missionKeyFile]
   ) { arguments in
     try await exchangeSpaces(arguments) {
       try await $0.pull(progress: $1)
@@ -44,7 +45,7 @@ extension FerryCommand {
 
       With --key-file, outcomes of bundles whose missions are encrypted are reported, too.
       """,
-    options: [missionKeyFile],
+    options: [MissionCommands.missionKeyFile],
     flags: [FlagSpec("watch", short: "w", help: "Sync continuously until interrupted.")]
   ) { arguments in
     guard arguments.flag("watch") else {
@@ -55,7 +56,7 @@ extension FerryCommand {
       }
     }
     let (replica, watched) = try await openToWatch(arguments)
-    let bundles = try await bundlesInUse(of: replica, arguments)
+    let bundles = try await BundleCommands.bundlesInUse(of: replica, arguments)
     defer { withExtendedLifetime(bundles) {} }
     let asJSON = arguments.flag("json")
     let names = Mutex(watched)
@@ -80,7 +81,7 @@ extension FerryCommand {
   ) async throws -> (Replica, Set<String>) {
     while true {
       do {
-        let replica = try await openForServer(arguments)
+        let replica = try await FerryCommand.openForServer(arguments)
         var watched = Set<String>()
         for one in try await [replica] + replica.spaces.replicas() {
           if let name = try await one.server()?.space.value { watched.insert(name) }
@@ -101,8 +102,8 @@ extension FerryCommand {
     all:
       @Sendable (Replica, @escaping @Sendable (SyncProgress) -> Void) async throws -> [SpaceSync]
   ) async throws -> ExitStatus {
-    let replica = try await openForServer(arguments)
-    let bundles = try await bundlesInUse(of: replica, arguments)
+    let replica = try await FerryCommand.openForServer(arguments)
+    let bundles = try await BundleCommands.bundlesInUse(of: replica, arguments)
     defer { withExtendedLifetime(bundles) {} }
     let joined = try await replica.spaces.joined()
     if arguments.stringIfPresent("in") != nil || joined.isEmpty {
@@ -155,9 +156,10 @@ extension FerryCommand {
       }
     } catch {
       progress.finish()
-      _ = try? await reportUnsent(replica, in: arguments.stringIfPresent("in"))
+      _ = try? await UploadCommands.reportUnsent(replica, in: arguments.stringIfPresent("in"))
       guard let url = try? await replica.status().server?.url else { throw error }
-      let check = SchemeCheck(transport: SystemTransport(configuration: try network(arguments)))
+      let check = SchemeCheck(
+        transport: SystemTransport(configuration: try FerryCommand.network(arguments)))
       throw await check.explaining(error, url: url)
     }
     progress.finish()
@@ -199,7 +201,7 @@ extension FerryCommand {
       try printHints(waiting.lines(changes: status.toApply - status.deferred))
     }
     if status.quarantined > 0 {
-      let reasons = try await FerryCommand.quarantineReasons(replica)
+      let reasons = try await QuarantineCommands.quarantineReasons(replica)
       try printHints(
         [
           "ferry: in quarantine: \(status.quarantined.counted("operation"))",
@@ -219,7 +221,7 @@ extension FerryCommand {
       ])
     }
     try Self.reportFaults(status.tableFaults, in: space)
-    let isUnsent = try await reportUnsent(replica, in: space)
+    let isUnsent = try await UploadCommands.reportUnsent(replica, in: space)
     let needsUser =
       status.quarantined > 0 || status.questions > 0 || isUnsent || !status.tableFaults.isEmpty
       || !clashes.isEmpty

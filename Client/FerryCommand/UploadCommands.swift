@@ -1,7 +1,8 @@
 import Ferry
 import FerryCommandLine
 
-extension FerryCommand {
+/// `ferry uploads` and `retry`: changes of upload-only tables.
+enum UploadCommands {
   static let uploads = CommandSpec(
     "uploads", summary: "List changes of upload-only tables that the server has not confirmed.",
     discussion: """
@@ -28,14 +29,14 @@ extension FerryCommand {
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let table = arguments.stringIfPresent("TABLE").map { Name($0) }
-    let uploads = try await open(arguments).uploads.states(of: table, limit: count)
+    let uploads = try await FerryCommand.open(arguments).uploads.states(of: table, limit: count)
     try Presentation.print(
       ["table", "record", "dirty", "deleted", "failed", "detail", "identifier"],
       uploads.map { upload in
         func mark(_ isSet: Bool) -> (String, JSONText) { (isSet ? "yes" : "", .bool(isSet)) }
         return [
           (upload.key.table.text, .string(upload.key.table.text)),
-          recordCell(upload.key, upload.batch), mark(upload.isDirty),
+          BatchCommand.recordCell(upload.key, upload.batch), mark(upload.isDirty),
           mark(upload.isDeleted), mark(upload.isFailed),
           (upload.detail ?? "", .string(orNull: upload.detail)),
           ("\(upload.identifier)", .string("\(upload.identifier)")),
@@ -57,7 +58,7 @@ extension FerryCommand {
     ],
     examples: [ExampleSpec("One message", "ferry retry messages 0198c2f0 && ferry sync")]
   ) { arguments in
-    let replica = try await open(arguments)
+    let replica = try await FerryCommand.open(arguments)
     let table = arguments.stringIfPresent("TABLE")
     let count = try await replica.uploads.retry(
       table: table.map { Name($0) },

@@ -1,7 +1,8 @@
 import Ferry
 import FerryCommandLine
 
-extension FerryCommand {
+/// `ferry verify`: compares the replica with the server.
+enum VerifyCommand {
   static let verify = CommandSpec(
     "verify", summary: "Compare this replica with the server, and list the differences.",
     discussion: """
@@ -18,7 +19,7 @@ extension FerryCommand {
     flags: [FlagSpec("repair", help: "Set rows that differ to the server's values.")],
     examples: [ExampleSpec("Look and repair", "ferry verify --repair")]
   ) { arguments in
-    let replica = try await openForServer(arguments)
+    let replica = try await FerryCommand.openForServer(arguments)
     let asJSON = arguments.flag("json")
     let progress = ProgressBar("comparing", unit: .items("rows"))
     let report: VerifyReport
@@ -40,7 +41,7 @@ extension FerryCommand {
     }
     let needsUser = report.deferred > report.keptLocal
     guard !report.isEqual else { return needsUser ? .needsUser : .done }
-    try reportFaults(report.faults)
+    try SyncCommands.reportFaults(report.faults)
     let count = report.differences.filter { !$0.isRepaired }.count
     guard count > 0 else { return .needsUser }
     let migrated = BoundedList.names(report.unreconciled.map(\.text))

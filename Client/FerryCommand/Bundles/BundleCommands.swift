@@ -1,7 +1,8 @@
 import Ferry
 import FerryCommandLine
 
-extension FerryCommand {
+/// `ferry bundle`: lists, fetches and activates versions of an app.
+enum BundleCommands {
   static let bundle = CommandSpec(
     "bundle", summary: "Fetch, activate and leave versions of web apps that the space publishes.",
     discussion: """
@@ -12,12 +13,12 @@ extension FerryCommand {
       the server, and leaves versions that were withdrawn.
       """,
     options: [
-      missionKeyFile,
+      MissionCommands.missionKeyFile,
       OptionSpec(
         "shell", value: "VERSION",
         help: "The version of the shell that shows the bundles; 1 by default.",
         environment: "FERRY_SHELL_VERSION"),
-    ], flags: [allowPrivateAddresses],
+    ], flags: [MissionCommands.allowPrivateAddresses],
     subcommands: [
       bundleList, bundleShow, bundleFetch, bundleActivate, bundleConfirm, bundleFallback,
     ],
@@ -68,21 +69,22 @@ extension FerryCommand {
       place, and fetches only the content that this device lacks. The version is not used before \
       `ferry bundle activate`, or with --activate at once. With --json, each event is a line.
       """,
-    options: [patience, timeout, limitRate],
+    options: [MissionDownload.patience, MissionDownload.timeout, MissionDownload.limitRate],
     flags: [
-      watchFlag, FlagSpec("activate", help: "Put the version in use when it is complete."),
+      MissionDownload.watchFlag,
+      FlagSpec("activate", help: "Put the version in use when it is complete."),
     ],
     arguments: [bundleArgument, versionArgument]
   ) { arguments in
     let (name, version) = (try bundleName(arguments), try bundleVersion(arguments))
-    let silence = try silence(arguments)
-    let replica = try await openPulled(arguments, silence: silence)
-    let manager = try await missions(
+    let silence = try MissionDownload.silence(arguments)
+    let replica = try await MissionDownload.openPulled(arguments, silence: silence)
+    let manager = try await MissionCommands.missions(
       of: replica, arguments, silence: silence,
       rate: try arguments.byteSizeIfPresent("limit-rate"))
     let bundles = try await bundles(of: replica, manager, arguments)
     let id = try await bundles.offer(of: name, version: version).id
-    let found = try await watch([id.mission], with: manager, arguments) {
+    let found = try await MissionDownload.watch([id.mission], with: manager, arguments) {
       try await manager.download([id.mission])
     }
     if let unfinished = found.first(where: { $0.state != .done && !$0.isDownloaded }) {
@@ -164,8 +166,9 @@ extension FerryCommand {
     "VERSION", help: "A version, instead of the latest one that is offered.", arity: .optional)
 
   private static func bundles(_ arguments: ParsedArguments) async throws -> Bundles {
-    let replica = try await open(arguments)
-    return try await bundles(of: replica, try await missions(of: replica, arguments), arguments)
+    let replica = try await FerryCommand.open(arguments)
+    return try await bundles(
+      of: replica, try await MissionCommands.missions(of: replica, arguments), arguments)
   }
 
   private static func bundles(
@@ -199,7 +202,7 @@ extension FerryCommand {
       } catch {
         // Records are exchanged all the same.
         guard key != nil else { continue }
-        try warn(["the outcomes of bundles are not reported: \(error)"])
+        try FerryCommand.warn(["the outcomes of bundles are not reported: \(error)"])
       }
     }
     return found

@@ -3,7 +3,8 @@ import FerryCommandLine
 import FerryPlatform
 import Foundation
 
-extension FerryCommand {
+/// `ferry files`: files under keys, kept on the device.
+enum FileCommands {
   static let files = CommandSpec(
     "files", summary: "List, check, read and remove the files of a file store.",
     discussion: """

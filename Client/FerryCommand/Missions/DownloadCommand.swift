@@ -4,7 +4,8 @@ import FerryNetworking
 import FerryPlatform
 import Foundation
 
-extension FerryCommand {
+/// `ferry download`: one file, verified.
+enum DownloadCommand {
   static let download = CommandSpec(
     "download", summary: "Download a file from any server, and continue an interrupted download.",
     discussion: """
@@ -17,7 +18,7 @@ extension FerryCommand {
     options: [
       OptionSpec(
         "sha256", value: "HEX", help: "The SHA-256 that the file must have, 64 hexadecimal digits."),
-      limitRate, patience, timeout,
+      MissionDownload.limitRate, MissionDownload.patience, MissionDownload.timeout,
     ],
     flags: [
       FlagSpec("force", short: "f", help: "Replace a present file."),
@@ -37,10 +38,10 @@ extension FerryCommand {
   ) { arguments in
     let task = try DownloadTask(arguments)
     if try task.isHereAlready() { return .done }
-    var configuration = try network(arguments)
+    var configuration = try FerryCommand.network(arguments)
     configuration.bandwidth = BandwidthLimits(receiving: try task.rate())
     var options = DownloadQueueOptions()
-    options.silence = try silence(arguments)
+    options.silence = try MissionDownload.silence(arguments)
     options.startsAtOnce = false
     let queue = try await DownloadQueue.open(
       task.queuePath, options: options,

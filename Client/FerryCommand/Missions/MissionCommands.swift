@@ -2,7 +2,8 @@ import Ferry
 import FerryCommandLine
 import Foundation
 
-extension FerryCommand {
+/// `ferry mission`: missions on the device.
+enum MissionCommands {
   static let mission = CommandSpec(
     "mission", summary: "Download missions, and keep them for offline use.",
     discussion: """
@@ -17,7 +18,8 @@ extension FerryCommand {
       """,
     options: [missionKeyFile], flags: [allowPrivateAddresses],
     subcommands: [
-      missionList, missionShow, missionDownload, missionPause, missionResume, missionCancel,
+      missionList, missionShow, MissionDownload.missionDownload, missionPause,
+      MissionDownload.missionResume, missionCancel,
       missionRemove, missionVerify, missionPath, missionTrust,
     ],
     examples: [
@@ -224,7 +226,7 @@ extension FerryCommand {
 
   /// Returns the missions of the replica named on the command line.
   static func missions(_ arguments: ParsedArguments) async throws -> MissionManager {
-    try await missions(of: try await open(arguments), arguments)
+    try await missions(of: try await FerryCommand.open(arguments), arguments)
   }
 
   /// Returns the missions of a replica, with limits of silence and bandwidth.
@@ -241,7 +243,7 @@ extension FerryCommand {
         .invalidValue, "the rate 0 would stop every download", why: "--limit-rate is 0",
         next: "give a rate such as 512KiB, or omit --limit-rate for full speed")
     }
-    var configuration = try network(arguments)
+    var configuration = try FerryCommand.network(arguments)
     configuration.bandwidth = BandwidthLimits(receiving: rate)
     var options = MissionOptions()
     options.silence = silence

@@ -1,7 +1,8 @@
 import Ferry
 import FerryCommandLine
 
-extension FerryCommand {
+/// `ferry mission download` and `resume`.
+enum MissionDownload {
   static let watchFlag = FlagSpec(
     "watch", short: "w", help: "Wait without a limit for a connection or for disk space.")
   static let patience = OptionSpec(
@@ -25,10 +26,10 @@ extension FerryCommand {
   static func openPulled(
     _ arguments: ParsedArguments, silence: Duration
   ) async throws -> Replica {
-    let replica = try await openForServer(
+    let replica = try await FerryCommand.openForServer(
       arguments,
       transport: DeadlineTransport(
-        SystemTransport(configuration: try network(arguments)), patience: silence * 2))
+        SystemTransport(configuration: try FerryCommand.network(arguments)), patience: silence * 2))
     do {
       _ = try await replica.pull()
     } catch let error as ReplicaError where error.isTransient {}
@@ -55,7 +56,7 @@ extension FerryCommand {
       ExampleSpec("Everything, however bad the network", "ferry mission download --all -w")
     ]
   ) { arguments in
-    var ids = try arguments.strings("ID").map { try missionID($0) }
+    var ids = try arguments.strings("ID").map { try MissionCommands.missionID($0) }
     guard ids.isEmpty == arguments.flag("all") else {
       throw UsageError(
         ids.isEmpty ? .missingArgument : .unexpectedValue,
@@ -64,7 +65,7 @@ extension FerryCommand {
     }
     let silence = try silence(arguments)
     let replica = try await openPulled(arguments, silence: silence)
-    let manager = try await missions(
+    let manager = try await MissionCommands.missions(
       of: replica, arguments, silence: silence,
       rate: try arguments.byteSizeIfPresent("limit-rate"))
     let isAll = arguments.flag("all")
@@ -89,9 +90,10 @@ extension FerryCommand {
         arity: .zeroOrMore)
     ]
   ) { arguments in
-    let named = try arguments.strings("ID").map { try missionID($0) }
-    let manager = try await missions(
-      of: try await openForServer(arguments), arguments, silence: try silence(arguments),
+    let named = try arguments.strings("ID").map { try MissionCommands.missionID($0) }
+    let manager = try await MissionCommands.missions(
+      of: try await FerryCommand.openForServer(arguments), arguments,
+      silence: try silence(arguments),
       rate: try arguments.byteSizeIfPresent("limit-rate"))
     let ids =
       named.isEmpty ? try await manager.list().filter(\.isUnderWay).map(\.id) : named

@@ -2,7 +2,8 @@ import Ferry
 import FerryCommandLine
 import FerryPlatform
 
-extension FerryCommand {
+/// `ferry sql`: statements in the replica.
+enum SQLCommand {
   static let sql = CommandSpec(
     "sql", summary: "Run SQL on the replica; several statements are one transaction.",
     discussion: """
@@ -34,12 +35,12 @@ extension FerryCommand {
     let given = arguments.stringIfPresent("STATEMENTS")
     let asJSON = arguments.flag("json")
     if given == nil && Terminal.isInteractive {
-      let replica = try await open(arguments, creating: true)
+      let replica = try await FerryCommand.open(arguments, creating: true)
       return try await SQLSession(replica: replica, asJSON: asJSON).run()
     }
     var sql = given ?? "-"
     if sql == "-" { sql = try FileAccess.standardInputText() }
-    let replica = try await open(arguments, creating: true)
+    let replica = try await FerryCommand.open(arguments, creating: true)
     try SQLPresentation.print(
       try await SQLPresentation.results(of: sql, in: replica), asJSON: asJSON)
     return .done

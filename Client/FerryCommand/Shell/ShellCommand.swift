@@ -3,7 +3,8 @@ import FerryCommandLine
 import FerryShell
 import Foundation
 
-extension FerryCommand {
+/// `ferry shell`: a web app beside its replica.
+enum ShellCommand {
   static let shell = CommandSpec(
     "shell", summary: "Show a web app that works on the replica.",
     discussion: """
@@ -36,10 +37,11 @@ extension FerryCommand {
       OptionSpec(
         "origin", value: "URL", help: "A server that net.request may reach: https://example.org.",
         repeated: true),
-      missionKeyFile,
+      MissionCommands.missionKeyFile,
     ],
     flags: [
-      allowPrivateAddresses, FlagSpec("sync", help: "Sync continuously while the page is open."),
+      MissionCommands.allowPrivateAddresses,
+      FlagSpec("sync", help: "Sync continuously while the page is open."),
       FlagSpec("published", help: "Show the space's bundle, although a folder has its name."),
       FlagSpec("no-open", help: "Print the address, and open no browser."),
       FlagSpec("window", help: "Open a window of its own instead of a browser; see `make window`."),
@@ -70,8 +72,8 @@ extension FerryCommand {
     guard let name = BundleName(path), FileAccess.exists(try arguments.string("replica")) else {
       return try await ShellRun(arguments).show(bundle(at: path, arguments))
     }
-    let replica = try await open(arguments)
-    let manager = try await missions(of: replica, arguments)
+    let replica = try await FerryCommand.open(arguments)
+    let manager = try await MissionCommands.missions(of: replica, arguments)
     let bundles = try await replica.bundles(missions: manager)
     if isFolder, !arguments.flag("published") {
       guard try await bundles.versions(of: name).isEmpty else { throw ambiguity(name) }

@@ -129,7 +129,7 @@ struct ShellRun {
   ) async throws -> MissionManager {
     if let opened { return opened.missions }
     var options = MissionOptions()
-    options.allowsPrivateAddresses = arguments.flag(FerryCommand.allowPrivateAddresses.name)
+    options.allowsPrivateAddresses = arguments.flag(MissionCommands.allowPrivateAddresses.name)
     return try await replica.missionManager(
       options: options, key: try MissionKeyFile.key(arguments), transport: transport)
   }
