@@ -50,6 +50,22 @@ struct MirrorSidesTests {
     #expect(deferred(true).count == 1)
   }
 
+  @Test("no committed transfer of a program is undone")
+  func undone() {
+    let account = RecordKey(table: "tallies", record: "account-m-0")
+    func found(_ votes: String?, back: Bool = false) -> Int {
+      self.found(serverWentBack: back, history: [account]) {
+        $0.balances = [account: 40]
+        $0.tables[account] = ["votes": votes]
+        $0.replica[account] = ["votes": votes]
+      }.count
+    }
+    #expect(found("40") == 0)
+    #expect(found("100") == 1)
+    #expect(found(nil) == 1)
+    #expect(found("100", back: true) == 0)
+  }
+
   @Test("the space has had each record that a program made")
   func made() {
     func lost(

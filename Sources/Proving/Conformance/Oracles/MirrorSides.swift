@@ -22,6 +22,9 @@ package struct MirrorSidesEvidence: Sendable {
   /// True if the space may have forgotten deleted records: then those with a taken write do not
   /// count.
   package var forgets = false
+  /// The sums of what programs have added to accounts in committed transactions. Nobody else
+  /// writes them.
+  package var balances: [RecordKey: Int64] = [:]
   /// Those reported by the mirror as rejected, or rejected by the space.
   package var rejected: Set<RecordKey> = []
 
@@ -34,7 +37,11 @@ package struct MirrorSidesEvidence: Sendable {
 ///    lists a row only if PostgreSQL cannot hold it, or cannot hold a row needed by it. A company's
 ///    row refused by the space stays as it is, and may keep others out.
 /// 2. The space has had each record made and not deleted by a program, unless the write was
-///    rejected. After the server went back, this is not judged.
+///    rejected.
+/// 3. The accounts of programs have what programs have added: no committed transaction is undone,
+///    not even in part.
+///
+/// After the server went back, the last two are not judged.
 package enum MirrorSides {
   package static let name = "mirror-sides"
 
@@ -64,7 +71,7 @@ package enum MirrorSides {
       found.append(
         "\(evidence.deferred.sorted()[0]) is deferred, although PostgreSQL can hold all rows")
     }
-    if !serverWentBack { found += lost(evidence, server) }
+    if !serverWentBack { found += lost(evidence, server) + undone(evidence) }
     return found.sorted().map { Violation(oracle: name, "\(mirror): \($0)") }
   }
 
@@ -78,6 +85,15 @@ package enum MirrorSides {
       .map {
         "\($0), which a program has made, never reached the space"
       }
+  }
+
+  private static func undone(_ evidence: MirrorSidesEvidence) -> [String] {
+    evidence.balances.compactMap { key, balance in
+      let (column, text) = (Workload.counter.column, String(balance))
+      let found = evidence.tables[key]?[column] ?? nil
+      return found == text
+        ? nil : "account \(key) has \(shown(found)) in PostgreSQL, and programs made it \(text)"
+    }
   }
 
   private static func shown(_ value: String?) -> String {

@@ -84,6 +84,7 @@ extension Workload {
   ) rethrows -> [String] {
     var planned = planned
     var random = SeededRandom(planned.seed, "program")
+    if random.chance(1, in: 4) { return try transfer(name, &random, query) }
     if !programActions.contains(planned.action) {
       planned.action = programActions[random.below(programActions.count)]
     }
@@ -100,5 +101,46 @@ extension Workload {
       // A program knows the schema.
       sql.contains("ferry_replica") ? [[.integer(1)]] : try query(sql)
     }
+  }
+
+  /// The accounts with transfers by one mirror's programs. No device writes them.
+  private static func accounts(_ name: String) -> [String] {
+    (0..<3).map { "account-\(name)-\($0)" }
+  }
+
+  /// Returns whether a record is an account.
+  package static func isAccount(_ key: RecordKey) -> Bool {
+    key.table == counter.table && key.record.text.has("account-")
+  }
+
+  /// Moves an amount from one account to another, with two entries. The same transaction takes a
+  /// slot, and a device may have taken the same one meanwhile.
+  private static func transfer(
+    _ name: String, _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
+  ) rethrows -> [String] {
+    let accounts = accounts(name)
+    let from = random.below(accounts.count)
+    let to = (from + 1 + random.below(accounts.count - 1)) % accounts.count
+    let (id, amount) = (fresh("t", &random), 1 + random.below(90))
+    var statements = [(accounts[from], -amount), (accounts[to], amount)].map { account, amount in
+      """
+      INSERT INTO tallies(id, votes) VALUES ('\(account)', \(amount)) \
+      ON CONFLICT(id) DO UPDATE SET votes = tallies.votes + excluded.votes
+      """
+    }
+    statements.append(
+      """
+      INSERT INTO ledger(id, txn, size, place)
+      SELECT '\(id)-' || lpad(i::text, 4, '0'), '\(id)', 2, i FROM generate_series(1, 2) i
+      """)
+    let shelf = Value.text("shared").sqlLiteral
+    let last = try query("SELECT max(place) FROM slots WHERE shelf = \(shelf)").first?.first
+    var place: Int64 = 0
+    if case .integer(let number)? = last { place = number + 1 }
+    // Devices move slots by way of the places from 900 on.
+    guard place < 900 else { return statements }
+    statements.insert(
+      addSlot(to: shelf, at: place, &random), at: random.below(statements.count + 1))
+    return statements
   }
 }

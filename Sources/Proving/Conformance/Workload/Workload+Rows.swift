@@ -37,7 +37,7 @@ extension Workload {
     }
   }
 
-  private static func addSlot(
+  static func addSlot(
     to shelf: String, at place: Int64, _ random: inout SeededRandom
   ) -> String {
     let id = fresh("s-", &random)

@@ -35,6 +35,7 @@ final class SimulatedMirror: @unchecked Sendable {
   private var made: Set<RecordKey> = []
   private var taken: Set<RecordKey> = []
   private var rejected: Set<RecordKey> = []
+  private var balances: [RecordKey: Int64] = [:]
   /// When programs wrote, by their transactions: virtual microseconds.
   private var times: [String: Int64] = [:]
 
@@ -173,19 +174,22 @@ final class SimulatedMirror: @unchecked Sendable {
       try makeCompany()
       if tables.isEmpty { return }
       let connection = try connected()
-      let (statements, before, after, transaction) = try connection.transaction { connection in
+      let written = try connection.transaction { connection in
         try connection.execute("SET LOCAL search_path = \(quoted(Name(name)))")
         let statements = try Workload.program(for: planned, name: name) { sql in
           let rows = try connection.query(.once(sql))
           return try rows.map { try Self.values($0, rows.columnCount) }
         }
-        let before = try records(connection)
+        let (before, former) = (try records(connection), try accounts(connection))
         for statement in statements { try connection.execute(statement) }
         let transaction = try connection.query(.once("SELECT pg_current_xact_id()::text"))
-        return (statements, before, try records(connection), try transaction.first?.text(0))
+        let added = try accounts(connection).map { ($0, $1 - former[$0, default: 0]) }
+        return (statements, before, try records(connection), try transaction.first?.text(0), added)
       }
+      let (statements, before, after, transaction, added) = written
       if statements.isEmpty { return }
       if let transaction { times[transaction] = scheduler.now }
+      for (account, amount) in added { balances[account, default: 0] += amount }
       let new = after.subtracting(before)
       // The insert and the delete of a record may cancel each other out.
       made.formUnion(new)
@@ -218,6 +222,18 @@ final class SimulatedMirror: @unchecked Sendable {
     return found
   }
 
+  /// Returns the accounts of programs, as PostgreSQL has them.
+  private func accounts(_ connection: PostgresConnection) throws -> [RecordKey: Int64] {
+    let (table, column) = Workload.counter
+    let sql = "SELECT id, \(quoted(column)) FROM \(quoted(Name(name))).\(quoted(table))"
+    var found: [RecordKey: Int64] = [:]
+    for row in try connection.query(.once(sql)) {
+      let key = RecordKey(table: table, record: Name(try row.text(0)))
+      if Workload.isAccount(key) { found[key] = try row.int8(1) }
+    }
+    return found
+  }
+
   // MARK: Looking
 
   /// Returns the work left to drain; `nil` if there is none.
@@ -244,6 +260,7 @@ final class SimulatedMirror: @unchecked Sendable {
   func evidence(in file: SQLiteConnection) throws -> MirrorSidesEvidence {
     var evidence = MirrorSidesEvidence()
     (evidence.made, evidence.taken, evidence.rejected) = (made, taken, rejected)
+    evidence.balances = balances
     let connection = try connected()
     evidence.deferred = try listed("deferred", connection)
     evidence.unsent = try listed("unsent", connection)
