@@ -202,4 +202,57 @@ struct OverruledWritesTests {
       limits: .standard)
     #expect(Set(decoded.operations.compactMap(\.reason)) == [long, "other"])
   }
+
+  @Test("a rejected write with a reason has it again when it is retried")
+  func retried() throws {
+    let replica = try device()
+    try replica.file.writeMarked { database, marks in
+      marks.reason = "no room"
+      try database.execute("UPDATE tasks SET done = 0 WHERE id = 't'")
+    }
+    let operation = try #require(try replica.freeze().last?.operations.first)
+    let refusal = Refusal(
+      operation: operation.id, code: .forbiddenTable, detail: "no", table: "tasks", record: "t")
+    let number = try #require(try replica.file.packets.open().first).number
+    #expect(try replica.file.refusedOperations.remove(from: number, [refusal]) == 1)
+    let entry = try #require(try replica.file.quarantine.oldest(9).first)
+    #expect(entry.operations.map(\.reason) == ["no room"])
+    try replica.file.quarantineAnswers.retry(entry.number, changing: [Column("done", 5)])
+    #expect(try replica.pending.last?.columns == [Column("done", 5)])
+    #expect(try replica.pending.last?.reason == "no room")
+    try replica.run("UPDATE tasks SET title = 'plain'")
+    #expect(try replica.pending.last?.reason == nil)
+  }
+
+  @Test("seen overruled writes are forgotten with the cursor's old marks, and do not return")
+  func forgotten() throws {
+    let replica = try device()
+    let notice = notice(.update, [Column("done", 1)], of: try own(replica))
+    func seen() throws -> Int { try replica.rows("SELECT * FROM ferry_overruled").count }
+    try replica.apply([], head: 3, serverTime: 1, notices: [notice])
+    try replica.file.quarantineAnswers.retry(1, changing: [])
+    try replica.apply([], head: 4, serverTime: PacketChain.archiveAgeMax)
+    #expect(try seen() == 1)
+    try replica.apply([], head: 5, serverTime: 2 * PacketChain.archiveAgeMax)
+    #expect(try seen() == 0)
+    try replica.apply([], head: 5, serverTime: 2 * PacketChain.archiveAgeMax, notices: [notice])
+    #expect(try replica.file.quarantine.isEmpty())
+  }
+
+  @Test("a reason counts in the size of a transaction with the bytes of its JSON")
+  func size() throws {
+    var limits = Limits.standard
+    limits.transactionBytes = 8_000
+    let replica = try ReplicaFixture.withTasks(limits: limits)
+    func insert(_ reason: String) throws {
+      try replica.file.writeMarked { database, marks in
+        marks.reason = reason
+        for number in 0..<5 {
+          try database.execute("INSERT INTO tasks(id) VALUES ('\(reason.count)\(number)')")
+        }
+      }
+    }
+    try insert(String(repeating: "a", count: 800))
+    #expect(throws: (any Error).self) { try insert(String(repeating: "\u{1}", count: 801)) }
+  }
 }

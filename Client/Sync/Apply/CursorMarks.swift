@@ -10,7 +10,7 @@ struct CursorMarks {
   private static let distance: Int64 = 24 * 3_600_000
 
   /// Stores the cursor's place. Of the marks as old as the archive may become, only the newest
-  /// stays.
+  /// stays. Overruled writes up to it are forgotten.
   ///
   /// - Parameter now: the server's clock in milliseconds.
   func add(_ applied: SequenceNumber, now: Int64) throws {
@@ -23,6 +23,19 @@ struct CursorMarks {
     try connection.run(
       "DELETE FROM ferry_marks WHERE at < (SELECT max(at) FROM ferry_marks WHERE at <= ?)",
       now - PacketChain.archiveAgeMax)
+    guard let place = try oldPlace() else { return }
+    try connection.run("DELETE FROM ferry_overruled WHERE sequence <= ?", place)
+  }
+
+  /// Returns the place of the oldest mark if it is older than the archive may become; `nil`
+  /// otherwise.
+  func oldPlace() throws -> SequenceNumber? {
+    try connection.first(
+      """
+      SELECT applied FROM ferry_marks
+      WHERE at <= (SELECT max(at) FROM ferry_marks) - ? ORDER BY at LIMIT 1
+      """, PacketChain.archiveAgeMax
+    ) { $0.int64(0) }
   }
 
   /// Returns true if the whole known history of the marks is younger than the time devices keep

@@ -59,7 +59,9 @@ final class CaptureContext {
   /// How long ago the present write was made elsewhere, in milliseconds; 0 for one of now.
   var age: Int64 = 0
   /// Why the present writes overrule other devices' values; `nil` without a reason.
-  var reason: String?
+  var reason: String? { didSet { reasonBytes = SyncOperation.packetBytes(ofReason: reason) } }
+  /// The bytes of the reason in each operation.
+  private var reasonBytes = 0
   /// The number of rolled back transactions of the connection.
   var rollbacks = 0
   /// Throws the reason why this connection cannot record a change now; for connections of other
@@ -206,7 +208,7 @@ final class CaptureContext {
   /// impossible.
   func admitRow(of table: UnsafeRawBufferPointer) -> CaptureRefusal? {
     if let fault = row.sizeFault { return CaptureRefusal("ferry: \(fault)") }
-    let bytes = row.byteCount + row.partCount * (reason?.utf8.count ?? 0)
+    let bytes = row.byteCount + row.partCount * reasonBytes
     return admit(operations: row.partCount, bytes: bytes, table: table)
   }
 
@@ -236,7 +238,8 @@ final class CaptureContext {
     let operations = group.operations + row.partCount
     return operations
       > min(limits.operationsPerTransaction, limits.operationsPerPacket * packetsMax)
-      || group.bytes + row.byteCount + row.partCount * Self.operationBytes > limits.transactionBytes
+      || group.bytes + row.byteCount + row.partCount * (Self.operationBytes + reasonBytes)
+        > limits.transactionBytes
   }
 
   /// Adds bytes recorded beside the row to the transaction's size. Returns the reason if it is too

@@ -132,7 +132,12 @@ extension SyncOperation {
     ) { $0 + $1.name.utf8.count + $1.value.wireBytes + 40 }
   }
 
-  private var reasonBytes: Int { reason.map { Value.text($0).wireBytes + 12 } ?? 0 }
+  private var reasonBytes: Int { Self.packetBytes(ofReason: reason) }
+
+  /// Returns an upper bound of a reason's bytes in a packet, with the name of the member.
+  static func packetBytes(ofReason reason: String?) -> Int {
+    reason.map { Value.text($0).wireBytes + 12 } ?? 0
+  }
 
   private var predicateBytes: Int {
     guard let batch else { return 0 }

@@ -5,6 +5,8 @@ import FerryProtocol
 struct OverruledWrite: Equatable {
   /// The operation that overruled it.
   let operation: OperationID
+  /// The place of the operation in the space.
+  let sequence: SequenceNumber
   let key: RecordKey
   let kind: OperationKind
   /// The lost values; of an insert, the whole row with them.
@@ -40,7 +42,8 @@ struct OverruledWrite: Equatable {
 
   private init?(_ notice: Notice, _ conflicts: [Conflict]) {
     guard let overruling = notice.overruling else { return nil }
-    (operation, key, reason) = (notice.operation, notice.key, overruling.reason)
+    (operation, sequence) = (notice.operation, notice.sequence)
+    (key, reason) = (notice.key, overruling.reason)
     winner = conflicts.map(\.winner.time).max() ?? .zero
     if overruling.kind == .delete {
       kind = .insert

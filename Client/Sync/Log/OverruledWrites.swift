@@ -19,6 +19,7 @@ struct OverruledWrites {
       operation BLOB NOT NULL,                -- the operation that overruled them
       tbl TEXT NOT NULL,
       record TEXT NOT NULL,
+      sequence INTEGER NOT NULL,              -- the operation's place
       PRIMARY KEY(operation, record, tbl)
     ) WITHOUT ROWID;
     """
@@ -35,11 +36,13 @@ struct OverruledWrites {
     }
   }
 
-  /// Records a write as seen. Returns true if it was not: a list may be pulled twice.
+  /// Records a write as seen. Returns true if it was not: a list may be pulled twice. Writes before
+  /// the oldest mark of the cursor were seen, and are not recorded any more.
   private func isNew(_ write: OverruledWrite) throws -> Bool {
-    try connection.run(
-      "INSERT OR IGNORE INTO ferry_overruled(operation, tbl, record) VALUES (?, ?, ?)",
-      write.operation, write.key.table, write.key.record) > 0
+    if try write.sequence <= CursorMarks(connection: connection).oldPlace() ?? 0 { return false }
+    return try connection.run(
+      "INSERT OR IGNORE INTO ferry_overruled(operation, tbl, record, sequence) VALUES (?, ?, ?, ?)",
+      write.operation, write.key.table, write.key.record, write.sequence) > 0
   }
 
   /// Returns the row as this device had it last; `nil` if it is not known any more.

@@ -34,7 +34,10 @@ struct QuarantineAnswers {
     }
     _ = try spaces.write { _ in
       try connection.deferForeignKeys()
+      let capture = operations.queue.capture
+      defer { capture.reason = nil }
       for operation in entry.operations {
+        capture.reason = operation.reason
         let isRefused = entry.refused.contains(operation.id)
         let changes = try isRefused ? edits(changes, of: operation) : []
         if try requeue(operation, of: number, changing: changes) { continue }

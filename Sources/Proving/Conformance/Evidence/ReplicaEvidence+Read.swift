@@ -167,13 +167,23 @@ extension ReplicaEvidence {
     }
   }
 
-  /// Returns a replica's values listed as overruled.
-  package static func overruledEntries(_ connection: SQLiteConnection) throws -> [OverruledEntry] {
-    try connection.rows("SELECT operation, tbl, record FROM ferry_overruled") { row in
+  /// Returns a replica's values listed as overruled, and the place up to which they are forgotten.
+  package static func overruledEntries(
+    _ connection: SQLiteConnection
+  ) throws -> (entries: [OverruledEntry], after: SequenceNumber) {
+    let age = Limits.confirmedAgeMax
+    let after = try connection.first(
+      """
+      SELECT applied FROM ferry_marks
+      WHERE at <= (SELECT max(at) FROM ferry_marks) - ? ORDER BY at LIMIT 1
+      """, age
+    ) { $0.int64(0) }
+    let entries = try connection.rows("SELECT operation, tbl, record FROM ferry_overruled") { row in
       OverruledEntry(
         operation: OperationID(UniqueID(bytes: row.blobBytes(0)) ?? UniqueID(high: 0, low: 0)),
         key: RecordKey(table: row.name(1), record: row.name(2)))
     }
+    return (entries, after ?? 0)
   }
 
   private static func questions(_ connection: SQLiteConnection) throws -> [OpenQuestion] {

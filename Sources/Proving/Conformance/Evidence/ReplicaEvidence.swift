@@ -52,6 +52,8 @@ package struct ReplicaEvidence: Sendable {
   /// Own values listed as overruled by other devices, also if the user has answered. Read only on
   /// request.
   package var overruled: [OverruledEntry] = []
+  /// The place in the space up to which ``overruled`` is forgotten.
+  package var overruledAfter: SequenceNumber = 0
 
   package init(
     device: DeviceID, rows: ReplicaRows, applied: SequenceNumber, epoch: Epoch?,

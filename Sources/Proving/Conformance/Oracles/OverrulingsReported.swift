@@ -37,7 +37,10 @@ package struct OverrulingsReported: Oracle {
     }
     return judged.sorted { $0.key < $1.key }.flatMap { name, replica in
       let entries = Set(replica.overruled)
-      let missing = overrulings.filter { $0.loser == replica.device && !entries.contains($0.entry) }
+      let missing = overrulings.filter {
+        $0.loser == replica.device && $0.sequence > replica.overruledAfter
+          && !entries.contains($0.entry)
+      }
       let invented = replica.overruled.filter { !reasoned.contains($0.operation) }
       return missing.map {
         Violation(oracle: Self.name, "\(name) does not list the values overruled by \($0.place)")
@@ -62,7 +65,8 @@ package struct OverrulingsReported: Oracle {
       if entry.reason == nil { return }
       found += losers.subtracting([entry.device]).sorted().map {
         Overruling(
-          loser: $0, entry: OverruledEntry(operation: entry.id, key: entry.key), place: entry.place)
+          loser: $0, entry: OverruledEntry(operation: entry.id, key: entry.key),
+          sequence: entry.sequence, place: entry.place)
       }
     } forget: { key in
       records[key] = nil
@@ -75,6 +79,7 @@ package struct OverrulingsReported: Oracle {
 private struct Overruling {
   let loser: DeviceID
   let entry: OverruledEntry
+  let sequence: SequenceNumber
   let place: String
 }
 

@@ -234,7 +234,9 @@ final class SimulatedDevice: @unchecked Sendable {
     if setting.hasBranches {
       evidence.listed = look(at: ledger, isApart: true, ReplicaEvidence.listedLosses) ?? []
     }
-    evidence.overruled = look(at: ledger, isApart: true, ReplicaEvidence.overruledEntries) ?? []
+    if let (entries, after) = look(at: ledger, isApart: true, ReplicaEvidence.overruledEntries) {
+      (evidence.overruled, evidence.overruledAfter) = (entries, after)
+    }
     return evidence
   }
 
