@@ -63,15 +63,18 @@ extension Mirror {
   ///
   /// - Parameter forgets: whether the rows of adopted tables are removed from the folder, too. They
   ///   separate the company's later changes from those of devices if the tables are adopted again.
-  package static func remove(_ folder: MirrorFolder, forgets: Bool) async throws {
+  /// - Returns: Parts of tables that are not as they were before the mirror.
+  @discardableResult
+  package static func remove(_ folder: MirrorFolder, forgets: Bool) async throws -> [String] {
     let configuration = try folder.configuration()
     let lock = try folder.lock()
     let keeps = !forgets && !configuration.adoptions.isEmpty
     let isLeft = keeps ? try await leave(configuration, folder) : false
     // The creation may have been interrupted.
-    _ = try await forget(configuration.name, in: configuration.database)
+    let changed = try await forget(configuration.name, in: configuration.database)
     if isLeft { try folder.leave(configuration) } else { try folder.remove() }
     withExtendedLifetime(lock) {}
+    return changed ?? []
   }
 
   /// Removes an open mirror without a single row in the space.
@@ -88,20 +91,22 @@ extension Mirror {
 
   /// Removes a mirror without a folder: triggers and entry.
   ///
+  /// - Returns: Parts of tables that are not as they were before the mirror.
   /// - Throws: ``MirrorFault`` if the database has no such mirror.
-  package static func remove(_ name: String, from database: String) async throws {
-    guard try await forget(name, in: database) else {
+  @discardableResult
+  package static func remove(_ name: String, from database: String) async throws -> [String] {
+    guard let changed = try await forget(name, in: database) else {
       throw MirrorFault(description: "the database has no mirror \(name)")
     }
+    return changed
   }
 
-  /// Returns whether the database had the mirror.
-  private static func forget(_ name: String, in database: String) async throws -> Bool {
+  /// Returns parts of tables that are not as they were; `nil` if the database has no such mirror.
+  private static func forget(_ name: String, in database: String) async throws -> [String]? {
     try await PostgresPool.once(database) { pool in
-      try await pool.run { connection in
-        guard let ledger = try MirrorLedger(name, connection) else { return false }
-        try ledger.remove(connection)
-        return true
+      try await pool.runLocking { connection in
+        guard let ledger = try MirrorLedger(name, connection) else { return nil }
+        return try ledger.remove(connection)
       }
     }
   }
@@ -136,16 +141,18 @@ extension MirrorLedger {
     _ configuration: MirrorConfiguration, _ plan: MirrorPlan, again: Bool,
     _ pool: any MirrorConnections
   ) async throws -> MirrorLedger {
-    try await pool.run { connection in
+    try await pool.runLocking { connection in
       try configuration.checkCapture(connection)
-      let ledger = try connection.transaction { connection in
+      let (ledger, isNew) = try connection.transaction { connection in
         let tables = MirrorTables(connection: connection, configuration: configuration)
         let (number, isNew) = try tables.enter(again: again)
         // The tables of an existing mirror have rows, and the mirror itself follows the schema.
         if isNew { try tables.make(plan, number, mustBeEmpty: true) }
-        return MirrorLedger(number: number)
+        return (MirrorLedger(number: number), isNew)
       }
-      if configuration.capture == .log { _ = try MirrorLog.makeSlot(ledger.number, connection) }
+      if configuration.capture == .log {
+        _ = try MirrorLog.makeSlot(ledger.number, isNew: isNew, connection)
+      }
       return ledger
     }
   }

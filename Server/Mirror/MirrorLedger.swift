@@ -115,19 +115,25 @@ package struct MirrorLedger: Sendable {
     """
   }
 
-  /// Removes the mirror's triggers, slot and entry; the tables stay.
-  func remove(_ connection: PostgresConnection) throws {
+  /// Removes the mirror's triggers, slot and entry; the tables stay. Returns the parts of tables that
+  /// are not as they were before the mirror.
+  @discardableResult
+  func remove(_ connection: PostgresConnection) throws -> [String] {
     // Nobody reads it: this process has the mirror's lock.
     try MirrorLog(number, connection)?.dropSlot(connection)
-    try connection.transaction { connection in
+    return try connection.transaction { connection in
       // Programs wait behind a lock that waits.
       try connection.execute("SET LOCAL lock_timeout = '2s'")
-      try MirrorLog.remove(number, connection)
+      try TableLocks.lock(
+        TableLocks.triggered(by: "^capture_\(number)_", connection)
+          + MirrorLog.identified(number, connection), .all, connection)
+      let changed = try MirrorLog.remove(number, connection)
       try connection.execute(releaseAll)
       for table in ["captured", "deferred", "unsent", "adopted", "recorded", "stops"] {
         try connection.execute(single: "DELETE FROM ferry_mirror.\(table) WHERE mirror = \(number)")
       }
       try connection.execute(single: "DELETE FROM ferry_mirror.mirrors WHERE number = \(number)")
+      return changed
     }
   }
 

@@ -205,7 +205,7 @@ package final class MirrorRounds: Sendable {
     let sql = file.plan.tables.map {
       MirrorSQL(
         table: $0, schema: configuration.schema, mirror: ledger.number,
-        secret: sides.reader?.secret)
+        isLogged: sides.reader != nil)
     }
     return MirrorParts(file: file, sides: sides, sql: sql)
   }

@@ -11,8 +11,8 @@ struct MirrorSQL: Sendable {
   let mirror: Int64
   /// True if rows of an adopted table may not be in the space yet.
   var isAdopting = false
-  /// The word with which the mirror marks writes in PostgreSQL's log; `nil` if triggers capture.
-  var secret: String?
+  /// True if the mirror reads PostgreSQL's log, and marks its own writes there.
+  var isLogged = false
 
   /// The table, qualified by the schema.
   var target: String { "\(quoted(Name(schema))).\(quoted(table.name))" }
@@ -172,7 +172,7 @@ struct MirrorSQL: Sendable {
   /// Removes the step's own rows from the capture: all of deleted rows, or the deletes of rows that
   /// are there again.
   func forget(areDeleted: Bool) -> String {
-    if let secret { return forgetLogged(areDeleted: areDeleted, secret) }
+    if isLogged { return forgetLogged(areDeleted: areDeleted) }
     return """
       DELETE FROM \(Self.ledger).captured c USING \(source(keysOnly: true))
       WHERE c.xid = pg_current_xact_id() AND c.mirror = \(mirror)

@@ -153,8 +153,7 @@ struct MirrorTables {
     if mustBeEmpty, let foreign = try foreign(in: plan, number).first {
       throw MirrorFault(description: foreign.description)
     }
-    // Programs wait behind a statement that waits for a table.
-    try connection.execute("SET LOCAL lock_timeout = '2s'")
+    try lock(sql, isLogged: isLogged)
     for statement in tables { try connection.execute(single: statement) }
     let absent = try parts.compactMap(make)
     for sql in sql { try connection.execute(single: sql.fits) }
@@ -166,6 +165,28 @@ struct MirrorTables {
         [.int8(number), .text(layout)])
     }
     return absent
+  }
+
+  /// Locks the tables without all of their triggers, or without their whole former rows in the log.
+  private func lock(_ sql: [MirrorSQL], isLogged: Bool) throws {
+    let number = sql.first?.mirror ?? 0
+    let lacking = try connection.query(
+      .once(
+        """
+        SELECT t.target FROM unnest($1::text[], $2::bigint[]) t(target, triggers)
+          JOIN pg_catalog.pg_class c ON c.oid = to_regclass(t.target)
+        WHERE CASE WHEN $3 THEN c.relreplident <> 'f'
+          ELSE t.triggers > (SELECT count(*) FROM pg_catalog.pg_trigger g
+            WHERE g.tgrelid = c.oid AND starts_with(g.tgname::text, 'ferry_\(number)_')) END
+        """),
+      [
+        .array(PostgresArray(sql.map { Optional($0.target) })),
+        .array(PostgresArray(sql.map { Optional($0.allTriggers) })), .bool(isLogged),
+      ]
+    ).map { try $0.text(0) }
+    // Programs wait behind a statement that waits for a table.
+    try connection.execute("SET LOCAL lock_timeout = '2s'")
+    try TableLocks.lock(lacking, isLogged ? .all : .writers, connection)
   }
 
   /// Creates an index or a constraint. The existing rows of a table may not permit it: the space

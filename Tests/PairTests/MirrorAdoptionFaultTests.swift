@@ -257,4 +257,30 @@ struct MirrorAdoptionFaultTests {
     try await company.expectEqual(
       "SELECT CAST(id AS text), body, more FROM notes ORDER BY notes.id", count: 6)
   }
+
+  @Test("a program with locks in another order neither fails nor stops an adoption or a removal")
+  func lockOrder() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(
+      """
+      CREATE TABLE a(id int PRIMARY KEY, n int); CREATE TABLE b(id int PRIMARY KEY, n int);
+      INSERT INTO a VALUES (1, 0); INSERT INTO b VALUES (1, 0)
+      """)
+    let stage = company.stage
+    let more = ["--mirrors", stage.mirrors.url.path]
+    let adopt = ["mirror"] + company.arguments(["--table", "a", "--table", "b"]) + more
+    for arguments in [adopt, ["mirror", "remove", "crm"] + more] {
+      let program = try PostgresConnection(url: stage.database)
+      try program.execute("BEGIN; UPDATE b SET n = n + 1")
+      let process = try ChildProcess(
+        try Executables.ferryd(), arguments, directory: stage.mirrors.url)
+      try await eventually("it waits for the program", from: process) {
+        try stage.rows("SELECT 'x' FROM pg_locks WHERE NOT granted AND relation = 'b'::regclass")
+          != []
+      }
+      // It would wait in a circle.
+      try program.execute("UPDATE a SET n = n + 1; COMMIT")
+      #expect(try await process.exitStatus() == .exited(0))
+    }
+    #expect(try stage.rows("SELECT a.n::text, b.n::text FROM a, b") == [["2", "2"]])
+  }
 }

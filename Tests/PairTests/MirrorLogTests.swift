@@ -184,4 +184,49 @@ struct MirrorLogTests {
     #expect(listed.error.contains("a list of columns"), "\(listed.error)")
     try company.stage.sql("UPDATE tasks SET title = title")
   }
+
+  @Test("an adoption without a slot leaves nothing, and goes on when there may be one")
+  func noSlot() async throws {
+    let company = try await Company.make(Self.tables)
+    let stage = company.stage
+    // The name of the first mirror's slot.
+    let slot = """
+      SELECT 'ferry_mirror_' || oid || '_1' FROM pg_database WHERE datname = current_database()
+      """
+    try stage.sql("SELECT pg_create_physical_replication_slot((\(slot)))")
+    let arguments = company.arguments(["--table", "lists", "--table", "tasks", "--capture", "log"])
+    let failed = try await stage.mirror(arguments, exits: 1)
+    #expect(failed.error.contains("already exists"), "\(failed.error)")
+    #expect(
+      try stage.rows(
+        """
+        SELECT name FROM ferry_mirror.mirrors UNION ALL SELECT target FROM ferry_mirror.identities
+        UNION ALL SELECT slot FROM ferry_mirror.logs UNION ALL SELECT pubname::text FROM pg_publication
+        UNION ALL SELECT relname::text FROM pg_class
+          WHERE relname IN ('lists', 'tasks') AND relreplident <> 'd'
+        """) == [])
+    #expect(!FileManager.default.fileExists(atPath: stage.mirrors.url.path + "/crm"))
+    try stage.sql("SELECT pg_drop_replication_slot((\(slot)))")
+    try await stage.mirror(arguments)
+    try await Self.end(nil, company)
+  }
+
+  @Test("a removal names a table whose REPLICA IDENTITY was an index that is gone")
+  func goneIndex() async throws {
+    let company = try await Company.make(
+      """
+      \(Self.tables); ALTER TABLE lists ALTER name SET NOT NULL;
+      UPDATE lists SET name = id; CREATE UNIQUE INDEX lists_name ON lists(name);
+      ALTER TABLE lists REPLICA IDENTITY USING INDEX lists_name
+      """)
+    let stage = company.stage
+    try await stage.mirror(company.arguments(["--table", "lists", "--capture", "log"]))
+    try stage.sql("DROP INDEX lists_name")
+    let removed = try await stage.mirror(["remove", "crm"])
+    #expect(
+      removed.error.contains("table \"public\".\"lists\": the index lists_name of its REPLICA"),
+      "\(removed.error)")
+    #expect(
+      try stage.rows("SELECT relreplident::text FROM pg_class WHERE relname = 'lists'") == [["d"]])
+  }
 }

@@ -245,13 +245,15 @@ enum MirrorCommands {
     let group = try await group(arguments)
     let forgets = arguments.flag("forget")
     try await explained(name) {
+      var changed: [String] = []
       if let group {
         try await group.remove(forgets: forgets)
       } else if !folder.exists, let database = arguments.stringIfPresent("database") {
-        try await Mirror.remove(name, from: database)
+        changed = try await Mirror.remove(name, from: database)
       } else {
-        try await Mirror.remove(folder, forgets: forgets)
+        changed = try await Mirror.remove(folder, forgets: forgets)
       }
+      for part in changed { try TextOutput.standardError.line("changed: \(part)") }
     }
     try TextOutput.standardOutput.line("removed mirror \(name); its tables stay")
     return .done

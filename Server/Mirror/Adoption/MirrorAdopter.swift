@@ -90,20 +90,8 @@ package struct MirrorAdopter: Sendable {
     _ plan: MirrorPlan, _ adoption: TableAdoption, again: Bool, isReturning: Bool,
     _ pool: PostgresPool
   ) async throws {
-    for attempt in 1... {
-      do {
-        _ = try await pool.run {
-          try adoption.install(plan, again: again, isReturning: isReturning, $0)
-        }
-        return
-      } catch let error as PostgresError where error.isWait && attempt < Self.triesMax {
-        try await Task.sleep(for: .milliseconds(500))
-      }
+    _ = try await pool.runLocking {
+      try adoption.install(plan, again: again, isReturning: isReturning, $0)
     }
   }
-}
-
-extension PostgresError {
-  /// True if it waited too long for a lock, or in a circle.
-  var isWait: Bool { kind == .server && ["55P03", "40P01"].contains(sqlState) }
 }

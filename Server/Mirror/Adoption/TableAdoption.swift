@@ -49,18 +49,18 @@ package struct TableAdoption: Sendable {
     _ plan: MirrorPlan, again: Bool, isReturning: Bool = false, _ connection: PostgresConnection
   ) throws -> MirrorLedger {
     let isLogged = configuration.capture == .log
-    let ledger = try connection.transaction { connection in
+    let (ledger, isNew) = try connection.transaction { connection in
       let tables = MirrorTables(connection: connection, configuration: configuration)
-      let number = try tables.enter(again: again).number
+      let (number, isNew) = try tables.enter(again: again)
       for table in plan.tables { try enter(table, number, isReturning, connection) }
       try tables.make(plan, number)
       // No program writes until the end of this transaction: the triggers capture all others.
       if !isLogged { try storeLast(of: plan, number, connection) }
-      return MirrorLedger(number: number)
+      return (MirrorLedger(number: number), isNew)
     }
     guard isLogged else { return ledger }
     // The slot begins behind all transactions that have written before. The log has all others.
-    let log = try MirrorLog.makeSlot(ledger.number, connection)
+    let log = try MirrorLog.makeSlot(ledger.number, isNew: isNew, connection)
     try connection.transaction { connection in
       try storeLast(of: plan, ledger.number, connection)
       // The slices bring all former rows.

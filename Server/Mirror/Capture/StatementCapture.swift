@@ -323,6 +323,12 @@ struct StatementCapture {
 }
 
 extension MirrorSQL {
+  /// The number of all triggers.
+  var allTriggers: Int64 {
+    if table.adoption?.space != nil { return triggers }
+    return triggers + 1
+  }
+
   /// The number of triggers with the capturing function.
   var triggers: Int64 {
     if table.adoption?.space != nil { return 4 }

@@ -1,5 +1,6 @@
 import FerryPlatform
 import FerryPostgres
+import FerryProtocol
 import Foundation
 
 /// Mirrors of one process for tables with rows of many spaces. A column names the space of each
@@ -93,22 +94,17 @@ package struct MirrorGroup: Sendable {
 
   private func watch(_ pool: PostgresPool) async throws {
     let configuration = configuration
-    for attempt in 1... {
-      do {
-        return try await pool.run { connection in
-          try connection.transaction { connection in
-            // Programs wait behind a statement that waits for a table.
-            try connection.execute("SET LOCAL lock_timeout = '2s'")
-            let tables = try MirrorGroupTables(entering: configuration.name, connection)
-            try tables.forgetWanted(connection)
-            for table in configuration.tables {
-              try tables.watch(
-                table, column: configuration.column, in: configuration.schema, connection)
-            }
-          }
+    try await pool.runLocking { connection in
+      try connection.transaction { connection in
+        let tables = try MirrorGroupTables(entering: configuration.name, connection)
+        try tables.forgetWanted(connection)
+        let schema = configuration.schema
+        try TableLocks.lock(
+          configuration.tables.map { "\(quoted(Name(schema))).\(quoted(Name($0)))" }, .writers,
+          connection)
+        for table in configuration.tables {
+          try tables.watch(table, column: configuration.column, in: schema, connection)
         }
-      } catch let error as PostgresError where error.isWait && attempt < MirrorAdopter.triesMax {
-        try await Task.sleep(for: .milliseconds(500))
       }
     }
   }
@@ -257,7 +253,7 @@ package struct MirrorGroup: Sendable {
     for name in mirrors() { try await Mirror.remove(mirror(name), forgets: forgets) }
     let name = configuration.name
     try await PostgresPool.once(configuration.database) { pool in
-      try await pool.run { try MirrorGroupTables(name, $0)?.remove($0) }
+      try await pool.runLocking { try MirrorGroupTables(name, $0)?.remove($0) }
     }
     try folder.remove()
   }

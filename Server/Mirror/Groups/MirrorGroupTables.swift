@@ -129,6 +129,8 @@ struct MirrorGroupTables: Sendable {
   /// Removes the triggers, which go with their functions, and the group's entry.
   func remove(_ connection: PostgresConnection) throws {
     try connection.transaction { connection in
+      try TableLocks.lock(
+        TableLocks.triggered(by: "^want_\(number)_", connection), .all, connection)
       try connection.execute(
         """
         DO '

@@ -80,9 +80,6 @@ final class LogReader: Sendable {
         + (failure.isEmpty ? "" : ": \(failure)"), sqlState: "55P03")
   }
 
-  /// The word of the mirror's marks; `nil` before ``use(_:)``.
-  var secret: String? { state.withLock { $0.tables?.first?.secret } }
-
   /// Stops reading, and disconnects.
   func close() async {
     state.withLock { $0.isClosed = true }
@@ -247,7 +244,7 @@ final class LogReader: Sendable {
     if waiters.isEmpty { return }
     // The commit of the mark also brings earlier commits to the disk, and so to the reader.
     let text = try connection.query(
-      .once("SELECT \(MirrorSQL.mark(log.secret, "beat"))::text")
+      .once("SELECT \(MirrorSQL.mark(number, "beat"))::text")
     ).first?.text(0)
     let end = text.flatMap { PostgresLSN($0) } ?? .zero
     work.waiting += waiters.map { ($0, end) }

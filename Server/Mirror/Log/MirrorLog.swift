@@ -1,4 +1,3 @@
-import FerryCryptography
 import FerryPlatform
 import FerryPostgres
 import FerryProtocol
@@ -68,9 +67,9 @@ struct MirrorLog: Sendable, Equatable {
       .once(
         """
         INSERT INTO ferry_mirror.logs(mirror, secret, slot)
-        SELECT $1, $2, 'ferry_mirror_' || oid || '_' || $1 FROM pg_catalog.pg_database
-        WHERE datname = current_database() ON CONFLICT DO NOTHING
-        """), [.int8(number), .text(Hexadecimal.text(SecureRandom.bytes(16)))])
+        SELECT $1, replace(gen_random_uuid()::text, '-', ''), 'ferry_mirror_' || oid || '_' || $1
+        FROM pg_catalog.pg_database WHERE datname = current_database() ON CONFLICT DO NOTHING
+        """), [.int8(number)])
   }
 
   /// The statements to publish the tables, and to log former rows as a whole.
@@ -104,6 +103,22 @@ struct MirrorLog: Sendable, Equatable {
       END
       """
     return "DO \(quoted(postgres: body))"
+  }
+
+  /// Creates the slot of a mirror, outside of a transaction. If this fails, a new mirror is removed
+  /// again.
+  static func makeSlot(
+    _ number: Int64, isNew: Bool, _ connection: PostgresConnection
+  ) throws -> MirrorLog? {
+    do {
+      return try makeSlot(number, connection)
+    } catch {
+      // Without a connection, the same command goes on.
+      if isNew, (error as? PostgresError)?.kind == .server {
+        try MirrorLedger(number: number).remove(connection)
+      }
+      throw error
+    }
   }
 
   /// Creates the slot if it is missing or lost, outside of a transaction.
@@ -206,10 +221,23 @@ struct MirrorLog: Sendable, Equatable {
 
   // MARK: Removing
 
+  /// Returns the tables whose identity the mirror has changed.
+  static func identified(
+    _ number: Int64, _ connection: PostgresConnection
+  ) throws -> [String] {
+    guard try MirrorLog(number, connection) != nil else { return [] }
+    return try connection.query(
+      .once("SELECT target FROM ferry_mirror.identities WHERE mirror = $1"), [.int8(number)]
+    ).map { try $0.text(0) }
+  }
+
   /// Removes the publication, and gives the tables their former identities. Another mirror of a
-  /// table keeps the identity, and gives it back later.
-  static func remove(_ number: Int64, _ connection: PostgresConnection) throws {
-    guard try MirrorLog(number, connection) != nil else { return }
+  /// table keeps the identity, and gives it back later. Returns tables with another one than before:
+  /// the index is gone or unfit.
+  static func remove(
+    _ number: Int64, _ connection: PostgresConnection
+  ) throws -> [String] {
+    guard try MirrorLog(number, connection) != nil else { return [] }
     try connection.execute(
       single: "DROP PUBLICATION IF EXISTS \(publication(number))")
     let rows = try connection.query(
@@ -223,19 +251,45 @@ struct MirrorLog: Sendable, Equatable {
         WHERE to_regclass(target) IS NOT NULL AND NOT EXISTS (
           SELECT FROM ferry_mirror.identities i WHERE i.target = o.target AND i.mirror <> $1)
         """), [.int8(number)])
+    var changed: [String] = []
     for row in rows {
-      let index = try row.ifPresent(2, as: String.self)
-      let identity: String
+      let (target, index) = (try row.text(0), try row.ifPresent(2, as: String.self))
       switch (try row.text(1), index) {
-      case ("d", _): identity = "DEFAULT"
-      case ("n", _): identity = "NOTHING"
-      case ("i", let index?): identity = "USING INDEX \(quoted(Name(index)))"
+      case ("d", _): try setIdentity("DEFAULT", of: target, connection)
+      case ("n", _): try setIdentity("NOTHING", of: target, connection)
+      case ("i", let index?):
+        if try setIndex(index, of: target, connection) { continue }
+        try setIdentity("DEFAULT", of: target, connection)
+        changed.append(
+          "table \(target): the index \(index) of its REPLICA IDENTITY is gone or unfit, so it is "
+            + "the primary key now")
       default: continue
       }
-      try connection.execute(
-        single: "ALTER TABLE \(try row.text(0)) REPLICA IDENTITY \(identity)")
     }
     try connection.execute(single: "DELETE FROM ferry_mirror.logs WHERE mirror = \(number)")
+    return changed
+  }
+
+  private static func setIdentity(
+    _ identity: String, of target: String, _ connection: PostgresConnection
+  ) throws {
+    try connection.execute(single: "ALTER TABLE \(target) REPLICA IDENTITY \(identity)")
+  }
+
+  /// Returns `false` if a table has no such index any more, or another one of the name.
+  private static func setIndex(
+    _ index: String, of target: String, _ connection: PostgresConnection
+  ) throws -> Bool {
+    try connection.execute("SAVEPOINT ferry_identity")
+    do {
+      try setIdentity("USING INDEX \(quoted(Name(index)))", of: target, connection)
+      try connection.execute("RELEASE SAVEPOINT ferry_identity")
+      return true
+    } catch let error as PostgresError where error.isAboutDefinition || error.sqlState == "55000" {
+      try connection.execute(
+        "ROLLBACK TO SAVEPOINT ferry_identity; RELEASE SAVEPOINT ferry_identity")
+      return false
+    }
   }
 
   /// Drops the slot, outside of a transaction. Nobody reads it.

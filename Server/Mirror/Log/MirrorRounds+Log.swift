@@ -24,7 +24,7 @@ extension MirrorRounds {
       plan.tables.map {
         MirrorSQL(
           table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting,
-          secret: log.secret)
+          isLogged: true)
       })
     return log.compares
   }
