@@ -58,39 +58,26 @@ extension MirrorFile {
   /// Records the rows that the tables do not have as the file does: a comparison must not take them
   /// for changes of programs.
   ///
-  /// - Parameter deferred: rows that the tables cannot hold.
-  func leave(deferred: [DeferredRow], _ file: SQLiteConnection) throws {
+  /// - Parameters:
+  ///   - rows: these rows as the tables have them.
+  ///   - deferred: rows that the tables cannot hold. They are tried again.
+  ///   - former: tables not compared since an earlier removal.
+  func leave(
+    _ rows: [LeftRow], deferred: [DeferredRow], except former: Set<String>, _ file: SQLiteConnection
+  ) throws {
     try file.transaction {
       try file.execute(
         """
-        DELETE FROM "mirror.read"; DELETE FROM "mirror.later"; DELETE FROM "mirror.unsent";
-        CREATE TABLE IF NOT EXISTS "mirror.unbrought"(tab TEXT NOT NULL, key TEXT NOT NULL);
-        DELETE FROM "mirror.unbrought"
+        DELETE FROM "mirror.read"; DELETE FROM "mirror.later"; DELETE FROM "mirror.unsent"
         """)
-      let insert = "INSERT INTO \"mirror.unbrought\" VALUES (?, ?)"
-      try changes(before: .max, file) { row in
-        let table = plan.tables[row.table]
-        guard let key = try? table.texts(ofKey: row.key) else { return }
-        try file.run(insert, table.name.text, MirrorLedger.RowKeys.text(key))
-      }
+      try store(rows, except: former, file)
       for row in deferred {
-        try file.run(insert, row.table, MirrorLedger.RowKeys.text(row.key))
-        // They are tried again.
         guard let table = plan.table(row.table), let key = try? table.values(ofKey: row.key) else {
           continue
         }
         try mark(table, key, file)
       }
     }
-  }
-
-  /// Returns the keys of the rows of a table that it did not have, as PostgreSQL reads arrays.
-  func unbrought(_ table: MirrorTable, _ file: SQLiteConnection) throws -> [String] {
-    let isThere = try file.exists("SELECT 1 FROM sqlite_master WHERE name = 'mirror.unbrought'")
-    guard isThere else { return [] }
-    return try file.rows(
-      "SELECT key FROM \"mirror.unbrought\" WHERE tab = ?", table.name.text
-    ) { $0.text(0) }
   }
 }
 
@@ -103,23 +90,46 @@ extension Mirror {
     let path = folder.replica
     guard FileManager.default.fileExists(atPath: path) else { return false }
     return try await PostgresPool.once(configuration.database) { pool in
-      try await pool.run { connection in
-        guard let ledger = try MirrorLedger(configuration.name, connection) else { return false }
-        let deferred = try ledger.deferred(connection, canRetry: true, limit: .max)
-        do {
-          let file = try SQLiteConnection(path: path, mode: .readWrite)
-          let plan = try ReplicaSnapshot.read(file) { snapshot in
-            try configuration.plan(try snapshot.schema(), here: Set(try snapshot.tables()))
-          }
-          guard let plan else { return false }
-          try MirrorFile(plan: plan).leave(deferred: deferred, file)
-          return true
-        } catch is SQLiteError {
-          return false
-        } catch is MirrorFault {
-          return false
-        }
+      let number: Int64? = try await pool.run { connection in
+        guard let ledger = try MirrorLedger(configuration.name, connection) else { return nil }
+        return try MirrorLog(ledger.number, connection)?.number
       }
+      let reader = try number.map {
+        try LogReader(url: configuration.database, number: $0, log: { _, _ in }, onCaptured: {})
+      }
+      do {
+        let isLeft = try await pool.run { try leave(configuration, path, reader, $0) }
+        await reader?.close()
+        return isLeft
+      } catch {
+        await reader?.close()
+        throw error
+      }
+    }
+  }
+
+  private static func leave(
+    _ configuration: MirrorConfiguration, _ path: String, _ reader: LogReader?,
+    _ connection: PostgresConnection
+  ) throws -> Bool {
+    guard let ledger = try MirrorLedger(configuration.name, connection) else { return false }
+    let deferred = try ledger.deferred(connection, canRetry: true, limit: .max)
+    let former = try ledger.former(connection)
+    do {
+      let file = try SQLiteConnection(path: path, mode: .readWrite)
+      let plan = try ReplicaSnapshot.read(file) { snapshot in
+        try configuration.plan(try snapshot.schema(), here: Set(try snapshot.tables()))
+      }
+      guard let plan else { return false }
+      let rows = try LeftRowReader(configuration, plan, ledger, reader, connection)
+      try MirrorFile(plan: plan).leave(
+        try rows.read(deferred, MirrorFile(plan: plan), file), deferred: deferred, except: former,
+        file)
+      return true
+    } catch is SQLiteError {
+      return false
+    } catch is MirrorFault {
+      return false
     }
   }
 }
@@ -132,14 +142,7 @@ extension MirrorComparison {
     let ledger = parts.ledger
     let names = try await parts.pool.run { try ledger.former($0) }
     for (place, sql) in parts.sql.enumerated() where names.contains(sql.table.name.text) {
-      for attempt in 1... {
-        do {
-          try await parts.pool.run { try compareFormer(place, sql, $0) }
-          break
-        } catch let error as PostgresError where error.isWait && attempt < MirrorAdopter.triesMax {
-          try await Task.sleep(for: .milliseconds(500))
-        }
-      }
+      try await parts.pool.runLocking { try compareFormer(place, sql, $0) }
     }
   }
 
@@ -147,7 +150,6 @@ extension MirrorComparison {
     _ place: Int, _ sql: MirrorSQL, _ connection: PostgresConnection
   ) throws {
     let source = try parts.sides.openFile()
-    let unbrought = try parts.file.unbrought(sql.table, source)
     let isWhere: PostgresParameters = [
       .int8(parts.ledger.number), .text(sql.table.name.text),
     ]
@@ -158,10 +160,9 @@ extension MirrorComparison {
         SET LOCAL search_path = pg_catalog, pg_temp
         """)
       try connection.execute(single: sql.makeCopy)
-      try MirrorCopy(connection, sql).fill { try parts.file.rows(of: place, source, $0) }
+      try MirrorCopy(connection, sql).fill { try parts.file.formerRows(of: place, source, $0) }
       try connection.execute(single: sql.makeDiffering)
-      _ = try connection.query(
-        .once(sql.fillDiffering), [.array(PostgresArray(unbrought.map { Optional($0) }))])
+      try connection.execute(single: sql.fillDiffering)
       // A program's write in progress is captured before its row is read again.
       _ = try connection.query(.once(sql.lockDiffering))
       try parts.sides.reader?.catchUp(within: LogReader.roundLimit)

@@ -148,12 +148,11 @@ extension MirrorSQL {
     "CREATE TEMP TABLE ferry_differing(key text[], here boolean, there boolean) ON COMMIT DROP"
   }
 
-  /// Finds the differing rows. The parameter has the keys of rows to leave alone.
+  /// Finds the differing rows.
   var fillDiffering: String {
     """
     INSERT INTO ferry_differing SELECT f.key, f.here, f.there
-    FROM (\(differences(withDeferred: true, withCaptured: true))) f WHERE NOT EXISTS (
-      SELECT FROM unnest($1::text[]) r(key) WHERE r.key::text[] = f.key)
+    FROM (\(differences(withDeferred: true, withCaptured: true))) f
     """
   }
 
