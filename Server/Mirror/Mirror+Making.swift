@@ -156,4 +156,49 @@ extension MirrorLedger {
       return ledger
     }
   }
+
+  // MARK: Removing
+
+  /// Ends the capture in all tables, whatever the schema of the space is now. Only the owner of a
+  /// table may drop a trigger, but the triggers go with their functions, which the mirror owns.
+  var releaseAll: String {
+    """
+    DO '
+      DECLARE found record;
+      BEGIN
+        FOR found IN SELECT oid::regprocedure AS target FROM pg_proc
+          WHERE pronamespace = ''ferry_mirror''::regnamespace AND proname ~ ''^capture_\(number)_''
+        LOOP
+          EXECUTE format(''DROP FUNCTION %s CASCADE'', found.target);
+        END LOOP;
+      END'
+    """
+  }
+
+  /// Removes the mirror's triggers, slot and entry; the tables stay. Returns the parts of tables that
+  /// are not as they were before the mirror.
+  @discardableResult
+  func remove(_ connection: PostgresConnection) throws -> [String] {
+    // Nobody reads it: this process has the mirror's lock.
+    try MirrorLog(number, connection)?.dropSlot(connection)
+    return try connection.transaction { connection in
+      // Programs wait behind a lock that waits.
+      try connection.execute("SET LOCAL lock_timeout = '2s'")
+      let (grouped, members) = (try grouped(connection), GroupMembers(connection: connection))
+      try members.lock(grouped.map(\.function))
+      let own =
+        try TableLocks.triggered(by: "^capture_\(number)_", connection)
+        + MirrorLog.identified(number, connection)
+      try TableLocks.lock(
+        own + grouped.map(\.target), own.isEmpty ? .writers : .all, connection)
+      let changed = try MirrorLog.remove(number, connection)
+      try connection.execute(releaseAll)
+      for table in ["captured", "deferred", "unsent", "adopted", "recorded", "stops"] {
+        try connection.execute(single: "DELETE FROM ferry_mirror.\(table) WHERE mirror = \(number)")
+      }
+      for function in Set(grouped.map(\.function)).sorted() { try members.publish(function) }
+      try connection.execute(single: "DELETE FROM ferry_mirror.mirrors WHERE number = \(number)")
+      return changed
+    }
+  }
 }

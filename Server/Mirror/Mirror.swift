@@ -31,12 +31,15 @@ package final class Mirror: Sendable {
   private let lock: MirrorLock
   /// Reads PostgreSQL's log; `nil` if triggers capture.
   private let reader: LogReader?
+  /// The number of the mirror's group.
+  private let group: Int64?
 
   private init(
     _ configuration: MirrorConfiguration, _ folder: MirrorFolder, _ replica: Replica,
-    _ database: MirrorDatabase, ownsDatabase: Bool, _ ledger: MirrorLedger, _ lock: MirrorLock,
-    _ log: @escaping Log
+    _ database: MirrorDatabase, ownsDatabase: Bool, _ ledger: MirrorLedger, group: Int64?,
+    _ lock: MirrorLock, _ log: @escaping Log
   ) throws {
+    self.group = group
     (self.lock, self.ownsDatabase) = (lock, ownsDatabase)
     (self.configuration, self.replica) = (configuration, replica)
     (self.database, self.ledger, self.log) = (database, ledger, log)
@@ -66,8 +69,11 @@ package final class Mirror: Sendable {
     let lock = try folder.lock()
     let database = try shared ?? MirrorDatabase(url: configuration.database)
     do {
-      let (ledger, role) = try await database.pool.run {
-        (try MirrorLedger(configuration.name, $0), try $0.role())
+      let (ledger, group, role) = try await database.pool.run { connection in
+        (
+          try MirrorLedger(configuration.name, connection),
+          try configuration.group(connection), try connection.role()
+        )
       }
       // A group has one role for all mirrors.
       if shared == nil, let warning = role.warning { log("role", warning) }
@@ -75,7 +81,8 @@ package final class Mirror: Sendable {
       let replica = try await Replica.open(
         folder.replica, server: configuration.server, space: configuration.space)
       return try Mirror(
-        configuration, folder, replica, database, ownsDatabase: shared == nil, ledger, lock, log)
+        configuration, folder, replica, database, ownsDatabase: shared == nil, ledger, group: group,
+        lock, log)
     } catch {
       if shared == nil { await database.close() }
       throw error
@@ -102,7 +109,7 @@ package final class Mirror: Sendable {
     onRound: @escaping @Sendable (Figures) -> Void = { _ in }
   ) async throws {
     let payload = "\(ledger.number)"
-    let (wakes, wake) = try database.wakes(of: payload)
+    let (wakes, wake) = try database.wakes(of: payload, in: group)
     defer { database.endWakes(of: payload) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { [self] in

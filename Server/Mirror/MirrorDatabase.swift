@@ -6,6 +6,8 @@ import Synchronization
 package final class MirrorDatabase: Sendable {
   private struct State {
     var wakes: [String: AsyncStream<Void>.Continuation] = [:]
+    /// The groups of mirrors, by payload.
+    var groups: [String: Int64] = [:]
     var listener: PostgresListener?
   }
 
@@ -35,12 +37,15 @@ package final class MirrorDatabase: Sendable {
 
   /// Begins to report captured writes of a mirror, or notifications with another payload. Also
   /// reports the beginning of each connection: notifications from before are lost.
+  ///
+  /// - Parameter group: the mirror's group.
   func wakes(
-    of payload: String
+    of payload: String, in group: Int64? = nil
   ) throws -> (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation) {
     let (stream, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     try state.withLock { state in
       state.wakes[payload] = wake
+      state.groups[payload] = group
       watch(state)
       if state.listener == nil { state.listener = try listener() }
     }
@@ -51,6 +56,7 @@ package final class MirrorDatabase: Sendable {
   func endWakes(of payload: String) {
     let wake = state.withLock { state in
       defer { watch(state) }
+      state.groups[payload] = nil
       return state.wakes.removeValue(forKey: payload)
     }
     wake?.finish()
@@ -59,7 +65,8 @@ package final class MirrorDatabase: Sendable {
 
   /// A mirror's payload is the number.
   private func watch(_ state: borrowing State) {
-    watcher.watch(state.wakes.keys.compactMap { Int64($0) }.sorted())
+    watcher.watch(
+      state.wakes.keys.compactMap { Int64($0) }.sorted(), groups: Set(state.groups.values).sorted())
   }
 
   /// Reports a captured write.

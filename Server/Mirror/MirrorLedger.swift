@@ -79,6 +79,8 @@ package struct MirrorLedger: Sendable {
       mirror bigint NOT NULL, tab text NOT NULL,
       target text NOT NULL, function text NOT NULL, triggers bigint NOT NULL,
       columns text[] NOT NULL);
+    CREATE TABLE IF NOT EXISTS ferry_mirror.group_functions(  -- functions that capture for a group
+      function text PRIMARY KEY, definition text NOT NULL);
     CREATE TABLE IF NOT EXISTS ferry_mirror.stops(  -- tables with a write that was not captured
       mirror bigint NOT NULL, tab text NOT NULL, reason text NOT NULL,
       at timestamptz NOT NULL DEFAULT clock_timestamp());
@@ -98,44 +100,6 @@ package struct MirrorLedger: Sendable {
   /// The channel on which PostgreSQL reports captured writes to an asleep mirror; the payload is the
   /// mirror's number.
   static let channel = "ferry_mirror"
-
-  /// Ends the capture in all tables, whatever the schema of the space is now. Only the owner of a
-  /// table may drop a trigger, but the triggers go with their functions, which the mirror owns.
-  var releaseAll: String {
-    """
-    DO '
-      DECLARE found record;
-      BEGIN
-        FOR found IN SELECT oid::regprocedure AS target FROM pg_proc
-          WHERE pronamespace = ''ferry_mirror''::regnamespace AND proname ~ ''^capture_\(number)_''
-        LOOP
-          EXECUTE format(''DROP FUNCTION %s CASCADE'', found.target);
-        END LOOP;
-      END'
-    """
-  }
-
-  /// Removes the mirror's triggers, slot and entry; the tables stay. Returns the parts of tables that
-  /// are not as they were before the mirror.
-  @discardableResult
-  func remove(_ connection: PostgresConnection) throws -> [String] {
-    // Nobody reads it: this process has the mirror's lock.
-    try MirrorLog(number, connection)?.dropSlot(connection)
-    return try connection.transaction { connection in
-      // Programs wait behind a lock that waits.
-      try connection.execute("SET LOCAL lock_timeout = '2s'")
-      try TableLocks.lock(
-        TableLocks.triggered(by: "^capture_\(number)_", connection)
-          + MirrorLog.identified(number, connection), .all, connection)
-      let changed = try MirrorLog.remove(number, connection)
-      try connection.execute(releaseAll)
-      for table in ["captured", "deferred", "unsent", "adopted", "recorded", "stops"] {
-        try connection.execute(single: "DELETE FROM ferry_mirror.\(table) WHERE mirror = \(number)")
-      }
-      try connection.execute(single: "DELETE FROM ferry_mirror.mirrors WHERE number = \(number)")
-      return changed
-    }
-  }
 
   // MARK: Captured writes
 

@@ -4,6 +4,7 @@ import FerryProtocol
 extension MirrorSQL {
   /// The statements to make PostgreSQL record each write of others, in the same transaction.
   var capture: [String] {
+    if let group, let capture = GroupCapture(self, group: group) { return capture.statements }
     let make = """
       CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
       SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1
@@ -65,9 +66,12 @@ extension MirrorSQL {
     """
   }
 
+  /// The beginning of the triggers' names.
+  var triggerPrefix: String { group.map(GroupCapture.prefix) ?? "ferry_\(mirror)_" }
+
   /// Creates a missing trigger.
   func trigger(_ kind: String, _ clause: String) -> String {
-    let name = "ferry_\(mirror)_\(kind)"
+    let name = triggerPrefix + kind
     return unlessPresent(name, in: "pg_trigger", prefix: "tg", "CREATE TRIGGER \(name) \(clause)")
   }
 
@@ -188,7 +192,7 @@ extension MirrorSQL {
   }
 
   /// Adds the columns changed by an update to `names`, `vals` and `olds`.
-  private func changedColumns(_ new: String, _ old: String) -> String {
+  func changedColumns(_ new: String, _ old: String) -> String {
     table.columns.map { column in
       let name = quoted(column.name)
       return """

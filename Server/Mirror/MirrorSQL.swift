@@ -5,7 +5,7 @@ struct MirrorSQL: Sendable {
   /// The schema with the tables of all mirrors' ledgers.
   static let ledger = "ferry_mirror"
 
-  let table: MirrorTable
+  var table: MirrorTable
   let schema: String
   /// The mirror's number in the ledger.
   let mirror: Int64
@@ -14,15 +14,20 @@ struct MirrorSQL: Sendable {
   /// True if the mirror reads PostgreSQL's log, and marks its own writes there.
   var isLogged = false
 
+  /// The group whose triggers capture for the mirror; `nil` if it has own ones.
+  var group: Int64?
+
   /// The table, qualified by the schema.
   var target: String { "\(quoted(Name(schema))).\(quoted(table.name))" }
-  var function: String { "\(Self.ledger).capture_\(tag)" }
+  var function: String {
+    group.map { GroupCapture.function($0, table.name) } ?? "\(Self.ledger).capture_\(tag)"
+  }
 
   /// Names what belongs to the table, as long as it is in the plan, wherever.
   private var tag: String { "\(mirror)_\(Self.digest(table.name.text))" }
 
   /// Returns 16 hexadecimal digits of a text (FNV-1a): the text may be too long for a name.
-  private static func digest(_ text: String) -> String {
+  static func digest(_ text: String) -> String {
     var word: UInt64 = 0xCBF2_9CE4_8422_2325
     for byte in text.utf8 { word = (word ^ UInt64(byte)) &* 0x100_0000_01B3 }
     let digits = String(word, radix: 16)

@@ -134,9 +134,11 @@ struct MirrorTables {
     _ plan: MirrorPlan, _ number: Int64, mustBeEmpty: Bool = false
   ) throws -> [String] {
     let isAdopting = try MirrorLedger(number: number).isAdopting(connection)
-    let sql = plan.tables.map {
+    let group = try configuration.group(connection)
+    var sql = plan.tables.map {
       MirrorSQL(
-        table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting)
+        table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting,
+        group: $0.adoption?.space == nil ? nil : group)
     }
     let isLogged = configuration.capture == .log && !sql.isEmpty
     if isLogged { try MirrorLog.enter(number, connection) }
@@ -144,8 +146,9 @@ struct MirrorTables {
     let schema = MirrorSQL.unlessPresent(schema: Name(configuration.schema))
     let tables = (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
     let parts = own.flatMap(\.parts) + own.flatMap(\.references)
-    let capture = isLogged ? MirrorLog.capture(sql, number) : sql.flatMap(\.capture)
-    let layout = (tables + parts.map(\.statement) + capture).joined(separator: ";\n")
+    var capture = isLogged ? MirrorLog.capture(sql, number) : sql.flatMap(\.capture)
+    let layout = (tables + parts.map(\.statement) + capture + ["adopting: \(isAdopting)"])
+      .joined(separator: ";\n")
     let known = try connection.query(
       .once("SELECT FROM ferry_mirror.mirrors WHERE number = $1 AND layout = $2"),
       [.int8(number), .text(layout)])
@@ -153,12 +156,19 @@ struct MirrorTables {
     if mustBeEmpty, let foreign = try foreign(in: plan, number).first {
       throw MirrorFault(description: foreign.description)
     }
+    let members = GroupMembers(connection: connection)
+    if group != nil {
+      try members.lock(sql.map(\.function))
+      sql = try sql.map(members.joined)
+      capture = sql.flatMap(\.capture)
+    }
     try lock(sql, isLogged: isLogged)
     for statement in tables { try connection.execute(single: statement) }
     let absent = try parts.compactMap(make)
     for sql in sql { try connection.execute(single: sql.fits) }
     for statement in capture { try connection.execute(single: statement) }
     try MirrorLedger(number: number).enter(sql, isLogged: isLogged, connection)
+    try members.publish(sql)
     if absent.isEmpty {
       _ = try connection.query(
         .once("UPDATE ferry_mirror.mirrors SET layout = $2 WHERE number = $1"),
@@ -169,19 +179,25 @@ struct MirrorTables {
 
   /// Locks the tables without all of their triggers, or without their whole former rows in the log.
   private func lock(_ sql: [MirrorSQL], isLogged: Bool) throws {
-    let number = sql.first?.mirror ?? 0
     let lacking = try connection.query(
       .once(
         """
-        SELECT t.target FROM unnest($1::text[], $2::bigint[]) t(target, triggers)
+        SELECT t.target
+        FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) t(target, triggers, prefix, shared)
           JOIN pg_catalog.pg_class c ON c.oid = to_regclass(t.target)
-        WHERE CASE WHEN $3 THEN c.relreplident <> 'f'
+        WHERE CASE WHEN $5 THEN c.relreplident <> 'f'
           ELSE t.triggers > (SELECT count(*) FROM pg_catalog.pg_trigger g
-            WHERE g.tgrelid = c.oid AND starts_with(g.tgname::text, 'ferry_\(number)_')) END
+            WHERE g.tgrelid = c.oid AND starts_with(g.tgname::text, t.prefix)) END
+          -- A group's triggers do not capture for the mirror yet.
+          OR t.shared IS NOT NULL AND NOT EXISTS (SELECT FROM ferry_mirror.recorded r
+            WHERE r.mirror = $6 AND r.function = t.shared)
         """),
       [
         .array(PostgresArray(sql.map { Optional($0.target) })),
-        .array(PostgresArray(sql.map { Optional($0.allTriggers) })), .bool(isLogged),
+        .array(PostgresArray(sql.map { Optional($0.allTriggers) })),
+        .array(PostgresArray(sql.map { Optional($0.triggerPrefix) })),
+        .array(PostgresArray(sql.map { $0.group == nil ? nil : $0.function })), .bool(isLogged),
+        .int8(sql.first?.mirror ?? 0),
       ]
     ).map { try $0.text(0) }
     // Programs wait behind a statement that waits for a table.

@@ -39,7 +39,7 @@ struct StatementCapture {
       "begin",
       "BEFORE INSERT OR UPDATE OR DELETE ON \(sql.target) FOR EACH STATEMENT "
         + "EXECUTE FUNCTION \(beginFunction)()")
-    return [makeBegin, make, begin] + triggers
+    return [Self.makeBegin(beginFunction), make, begin] + triggers
   }
 
   /// The number of triggers with the capturing function.
@@ -48,7 +48,7 @@ struct StatementCapture {
   private var beginFunction: String { "\(MirrorSQL.ledger).capture_\(mirror)_begin" }
 
   /// Forgets the captured writes of triggers before the statement.
-  private var makeBegin: String {
+  static func makeBegin(_ function: String) -> String {
     let body = """
       BEGIN
         IF current_setting('ferry.first_' || pg_trigger_depth(), true) <> '' THEN
@@ -58,7 +58,7 @@ struct StatementCapture {
       END
       """
     return """
-      CREATE OR REPLACE FUNCTION \(beginFunction)() RETURNS trigger LANGUAGE plpgsql
+      CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql
       SET search_path = pg_catalog, pg_temp AS \(quoted(postgres: body))
       """
   }
@@ -189,7 +189,7 @@ struct StatementCapture {
             \(captureInserted);
           END IF;
           IF TG_OP = 'UPDATE' AND fault IS NULL THEN
-            \(adopts ? deleteUnfit : "")\(captureUpdated);
+            \(adopts ? deleteUnfit : "")\(captureUpdated(mirror: "\(mirror)", from: pairs));
           END IF;
     """
   }
@@ -205,11 +205,11 @@ struct StatementCapture {
   }
 
   /// The SQL of a row's fault as the column `f.fault`: a company's row is recorded with it.
-  private var faultOfRow: String {
+  var faultOfRow: String {
     "CROSS JOIN LATERAL (SELECT \(fault("n.")) AS fault OFFSET 0) f"
   }
 
-  private func unlessUnfit(_ value: String, else unfit: String) -> String {
+  func unlessUnfit(_ value: String, else unfit: String) -> String {
     adopts ? "CASE WHEN f.fault IS NULL THEN \(value) ELSE \(unfit) END" : value
   }
 
@@ -224,7 +224,7 @@ struct StatementCapture {
   }
 
   /// Rows by their places in both transition tables.
-  private var pairs: String {
+  var pairs: String {
     """
     (SELECT *, row_number() OVER () AS ferry_place FROM old_rows) o
           JOIN (SELECT *, row_number() OVER () AS ferry_place FROM new_rows) n
@@ -232,7 +232,7 @@ struct StatementCapture {
     """
   }
 
-  private var isRekeyed: String {
+  var isRekeyed: String {
     "ROW(\(sql.keys("n"))) IS DISTINCT FROM ROW(\(sql.keys("o")))"
   }
 
@@ -258,15 +258,30 @@ struct StatementCapture {
       .joined(separator: " || ")
   }
 
-  private var captureUpdated: String {
+  /// Captures updated rows.
+  ///
+  /// - Parameters:
+  ///   - mirror: the SQL of the mirror.
+  ///   - isMoved: the SQL of whether a row comes from another space; `nil` if none does.
+  ///   - isAdopting: the SQL of whether a row may not be in the space yet; `nil` as for the mirror.
+  ///   - condition: of the rows; `nil` for all.
+  func captureUpdated(
+    mirror: String, from pairs: String, isMoved: String? = nil, isAdopting: String? = nil,
+    where condition: String? = nil
+  ) -> String {
     let texts = { (row: String) in
       { (column: MirrorColumn) in column.type.encoded("\(row).\(quoted(column.name))") }
     }
     // As the row by row does: a key, a whole row, or the changed columns.
-    let isWhole = adopts ? (sql.isAdopting ? "true" : "(\(fault("o."))) IS NOT NULL") : "false"
+    let isUnfit = "(\(fault("o."))) IS NOT NULL"
+    let isNew = [isMoved, isAdopting].compactMap(\.self) + [isUnfit]
+    let isWhole =
+      adopts
+      ? (sql.isAdopting && isAdopting == nil ? "true" : isNew.joined(separator: " OR ")) : "false"
+    let hasOtherKey = isRekeyed + (isMoved.map { " AND NOT (\($0))" } ?? "")
     let value = { (rekeyed: String, whole: String, changed: String, unfit: String) in
       let fit =
-        "CASE WHEN \(isRekeyed) THEN \(rekeyed) WHEN \(isWhole) THEN \(whole) "
+        "CASE WHEN \(hasOtherKey) THEN \(rekeyed) WHEN \(isWhole) THEN \(whole) "
         + "ELSE \(changed) END"
       return unlessUnfit(fit, else: unfit)
     }
@@ -286,7 +301,7 @@ struct StatementCapture {
             \(vals),
             \(olds)
           FROM \(pairs) \(adopts ? faultOfRow : "")
-          WHERE \(isCaptured) ORDER BY n.ferry_place
+          WHERE \(condition.map { "\($0) AND " } ?? "")(\(isCaptured)) ORDER BY n.ferry_place
       """
   }
 
@@ -325,6 +340,7 @@ struct StatementCapture {
 extension MirrorSQL {
   /// The number of all triggers.
   var allTriggers: Int64 {
+    if group != nil { return GroupCapture.triggers }
     if table.adoption?.space != nil { return triggers }
     return triggers + 1
   }

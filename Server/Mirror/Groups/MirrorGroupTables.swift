@@ -130,20 +130,25 @@ struct MirrorGroupTables: Sendable {
   func remove(_ connection: PostgresConnection) throws {
     try connection.transaction { connection in
       try TableLocks.lock(
-        TableLocks.triggered(by: "^want_\(number)_", connection), .all, connection)
+        TableLocks.triggered(by: "^(want|capture_group)_\(number)_", connection), .all, connection)
       try connection.execute(
         """
         DO '
           DECLARE found record;
           BEGIN
             FOR found IN SELECT oid::regprocedure AS target FROM pg_proc
-              WHERE pronamespace = ''ferry_mirror''::regnamespace AND proname ~ ''^want_\(number)_''
+              WHERE pronamespace = ''ferry_mirror''::regnamespace AND proname ~ ''^(want|capture_group)_\(number)_''
             LOOP
               EXECUTE format(''DROP FUNCTION %s CASCADE'', found.target);
             END LOOP;
           END'
         """)
       try connection.execute(single: "DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
+      try connection.execute(
+        single: """
+          DELETE FROM ferry_mirror.group_functions
+          WHERE starts_with(function, 'ferry_mirror.capture_group_\(number)_')
+          """)
       try MirrorLedger(number: stopNumber).resume(connection)
       try connection.execute(single: "DELETE FROM ferry_mirror.groups WHERE number = \(number)")
     }

@@ -106,7 +106,7 @@ struct CaptureWatch: Sendable, Equatable {
 
 extension MirrorLedger {
   /// The first number of the advisory locks of asleep mirrors: the bytes `fery`. The second one is
-  /// the mirror's.
+  /// the mirror's; negative for a group.
   static let lockClass = 0x6665_7279
 
   /// The statement in a trigger's function to notify a mirror if it is asleep.

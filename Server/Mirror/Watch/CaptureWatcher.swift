@@ -7,6 +7,8 @@ final class CaptureWatcher: Sendable {
   private struct State {
     var watch = CaptureWatch()
     var mirrors: [Int64] = []
+    /// The numbers of the locks for them: the mirrors' own ones, and those of groups.
+    var locks: [Int64] = []
     /// The mirrors whose locks the connection has.
     var locked: [Int64] = []
     /// Mirrors with captured writes at the last look, and the first transaction of each.
@@ -19,8 +21,12 @@ final class CaptureWatcher: Sendable {
   private let state = Mutex(State())
 
   /// Changes the watched mirrors, by number. The listener has to be woken after the call.
-  func watch(_ mirrors: [Int64]) {
-    state.withLock { ($0.mirrors, $0.isChanged) = (mirrors, true) }
+  ///
+  /// - Parameter groups: the groups whose triggers capture for some of them.
+  func watch(_ mirrors: [Int64], groups: [Int64]) {
+    state.withLock {
+      ($0.mirrors, $0.locks, $0.isChanged) = (mirrors, mirrors + groups.map { -$0 }, true)
+    }
   }
 
   /// Runs on the listener's thread. Returns the pause until the next run.
@@ -30,9 +36,9 @@ final class CaptureWatcher: Sendable {
     _ connection: PostgresConnection, _ occasion: PostgresListener.Occasion,
     onFound: ([Int64]) -> Void
   ) throws -> Duration {
-    let (isChanged, mirrors) = state.withLock { state in
+    let (isChanged, mirrors, locks) = state.withLock { state in
       defer { state.isChanged = false }
-      return (state.isChanged, state.mirrors)
+      return (state.isChanged, state.mirrors, state.locks)
     }
     var event: CaptureWatch.Event
     switch occasion {
@@ -48,7 +54,7 @@ final class CaptureWatcher: Sendable {
       for effect in state.withLock({ $0.watch.handle(event) }) {
         switch effect {
         case .look: event = .looked(try look(mirrors, connection, onFound))
-        case .lock: event = .locked(try lock(mirrors, connection))
+        case .lock: event = .locked(try lock(locks, connection))
         case .unlock: try unlock(connection)
         case .wait(let pause): return pause
         }
@@ -96,18 +102,18 @@ final class CaptureWatcher: Sendable {
   }
 
   /// Gets the locks of all mirrors, or of none.
-  private func lock(_ mirrors: [Int64], _ connection: PostgresConnection) throws -> Bool {
+  private func lock(_ locks: [Int64], _ connection: PostgresConnection) throws -> Bool {
     let rows = try connection.query(
       PostgresStatement(
         "mirror_lock",
         """
         SELECT m, pg_try_advisory_lock(\(MirrorLedger.lockClass), m::integer)
         FROM unnest($1::bigint[]) m
-        """), [.array(PostgresArray(mirrors.map { Optional($0) }))])
+        """), [.array(PostgresArray(locks.map { Optional($0) }))])
     var locked: [Int64] = []
     for row in rows where try row.bool(1) { locked.append(try row.int8(0)) }
     state.withLock { $0.locked = locked }
-    if locked.count == mirrors.count { return true }
+    if locked.count == locks.count { return true }
     try unlock(connection)
     return false
   }
