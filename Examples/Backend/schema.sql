@@ -53,7 +53,7 @@ CREATE INDEX ON lines (order_id);
 CREATE TABLE notes (
   id text PRIMARY KEY DEFAULT gen_random_uuid()::text,
   order_id text NOT NULL REFERENCES orders ON DELETE CASCADE,
-  body text NOT NULL
+  body text NOT NULL CHECK (length(body) <= 200)
 );
 CREATE INDEX ON notes (order_id);
 
