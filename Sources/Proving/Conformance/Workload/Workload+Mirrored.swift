@@ -108,9 +108,9 @@ extension Workload {
     (0..<3).map { "account-\(name)-\($0)" }
   }
 
-  /// Returns whether a record is an account.
-  package static func isAccount(_ key: RecordKey) -> Bool {
-    key.table == counter.table && key.record.text.has("account-")
+  /// Returns whether a record is an account of one mirror's programs.
+  package static func isAccount(_ key: RecordKey, of name: String) -> Bool {
+    key.table == counter.table && accounts(name).contains(key.record.text)
   }
 
   /// Moves an amount from one account to another, with two entries. The same transaction takes a
@@ -130,8 +130,8 @@ extension Workload {
     }
     statements.append(
       """
-      INSERT INTO ledger(id, txn, size, place)
-      SELECT '\(id)-' || lpad(i::text, 4, '0'), '\(id)', 2, i FROM generate_series(1, 2) i
+      INSERT INTO notes(id, title, stars)
+      SELECT '\(id)-' || i, 'transfer', \(amount) FROM generate_series(1, 2) i
       """)
     let shelf = Value.text("shared").sqlLiteral
     let last = try query("SELECT max(place) FROM slots WHERE shelf = \(shelf)").first?.first

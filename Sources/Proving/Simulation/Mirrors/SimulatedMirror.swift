@@ -229,7 +229,7 @@ final class SimulatedMirror: @unchecked Sendable {
     var found: [RecordKey: Int64] = [:]
     for row in try connection.query(.once(sql)) {
       let key = RecordKey(table: table, record: Name(try row.text(0)))
-      if Workload.isAccount(key) { found[key] = try row.int8(1) }
+      if Workload.isAccount(key, of: name) { found[key] = try row.int8(1) }
     }
     return found
   }
