@@ -4,10 +4,32 @@ import FerryProtocol
 import Foundation
 
 /// The type of a mirrored column in PostgreSQL.
-package enum MirrorType: String, Sendable, CaseIterable {
-  case bigint
-  case double = "double precision"
-  case numeric, text, bytea, boolean, json, jsonb, timestamptz, timestamp, date, uuid
+package enum MirrorType: Sendable, Equatable {
+  case bigint, double, numeric, text, bytea, boolean, json, jsonb, timestamptz, timestamp, date,
+    uuid
+  /// A type of a company's column, as texts.
+  case carried(CarriedType)
+
+  /// The types of an annotation.
+  private static let annotations: [MirrorType] = [
+    .bigint, .double, .numeric, .text, .bytea, .boolean, .json, .jsonb, .timestamptz, .timestamp,
+    .date, .uuid,
+  ]
+
+  /// Reads an annotation.
+  init?(annotation: String) {
+    guard let type = Self.annotations.first(where: { $0.sql == annotation }) else { return nil }
+    self = type
+  }
+
+  /// The type in SQL.
+  package var sql: String {
+    switch self {
+    case .double: "double precision"
+    case .carried(let type): type.sql
+    default: "\(self)"
+    }
+  }
 
   /// The type of a column without an annotation.
   init(_ affinity: DeclaredColumn.Affinity) {
@@ -38,13 +60,18 @@ package enum MirrorType: String, Sendable, CaseIterable {
     case .boolean: affinity == .integer || affinity == .numeric
     case .json, .jsonb, .timestamptz, .timestamp, .date, .uuid: affinity == .text
     case .numeric: affinity == .text || affinity == .numeric
+    case .carried: affinity == .text
     default: self == MirrorType(affinity)
     }
   }
 
   /// Returns the SQL to convert a text into a value.
   func decoded(_ text: String) -> String {
-    self == .bytea ? "decode(\(text), 'hex')" : "\(text)::\(rawValue)"
+    switch self {
+    case .bytea: "decode(\(text), 'hex')"
+    case .carried(let type): type.decoded(text)
+    default: "\(text)::\(sql)"
+    }
   }
 
   /// Returns the SQL of a value's bytes; `nil` if all values are short.
@@ -52,6 +79,7 @@ package enum MirrorType: String, Sendable, CaseIterable {
     switch self {
     case .bytea: "octet_length(\(value))"
     case .text, .json, .jsonb: "octet_length(\(value)::text)"
+    case .carried(let type): type.isShort ? nil : "octet_length(\(type.encoded(value)))"
     default: nil
     }
   }
@@ -64,6 +92,7 @@ package enum MirrorType: String, Sendable, CaseIterable {
       "to_char(\(value) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
     case .timestamp: "to_char(\(value), 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
     case .date: "to_char(\(value), 'YYYY-MM-DD')"
+    case .carried(let type): type.encoded(value)
     default: "\(value)::text"
     }
   }
@@ -74,8 +103,15 @@ package enum MirrorType: String, Sendable, CaseIterable {
     self == .double ? "\(value)::text::double precision" : compared(value)
   }
 
-  /// Returns the SQL of a value as it is compared: PostgreSQL compares no `json`.
-  func compared(_ value: String) -> String { self == .json ? "\(value)::text" : value }
+  /// Returns the SQL of a value as it is compared: PostgreSQL compares no `json`, and equal values of
+  /// other types may have several texts.
+  func compared(_ value: String) -> String {
+    switch self {
+    case .json: "\(value)::text"
+    case .carried(let type): type.encoded(value)
+    default: value
+    }
+  }
 }
 
 /// The reason why one side cannot hold a value of the other.
@@ -104,6 +140,7 @@ package struct MirrorColumn: Sendable, Equatable {
     case .timestamptz: "NOT isfinite(\(value)) OR \(value) < '0001-01-02 00:00:00+00'"
     case .timestamp: "NOT isfinite(\(value)) OR \(value) < '0001-01-01'"
     case .date: "NOT isfinite(\(value)) OR \(value) < '0001-01-01'"
+    case .carried(let type): type.fault(value)
     default: nil
     }
   }
@@ -121,7 +158,7 @@ package struct MirrorColumn: Sendable, Equatable {
     case (.bytea, .blob(let bytes)): return Hexadecimal.text(bytes)
     case (.text, .text(let text)), (.json, .text(let text)), (.jsonb, .text(let text)),
       (.timestamptz, .text(let text)), (.timestamp, .text(let text)), (.date, .text(let text)),
-      (.uuid, .text(let text)), (.numeric, .text(let text)):
+      (.uuid, .text(let text)), (.numeric, .text(let text)), (.carried, .text(let text)):
       if text.utf8.contains(0) {
         throw MirrorFault(description: "column \(name): PostgreSQL cannot hold U+0000 in a text")
       }
@@ -132,7 +169,7 @@ package struct MirrorColumn: Sendable, Equatable {
       return text
     default:
       throw MirrorFault(
-        description: "column \(name): \(value.kind) is no value of the type \(type.rawValue)")
+        description: "column \(name): \(value.kind) is no value of the type \(type.sql)")
     }
   }
 
@@ -168,7 +205,8 @@ package struct MirrorColumn: Sendable, Equatable {
       if let number = Int64(text) { return .integer(number) }
       if let number = Double(text.lowercasedASCII), !number.isNaN { return .real(number) }
     case .bytea: if let bytes = Self.bytes(text) { return .blob(bytes) }
-    case .text, .json, .jsonb, .timestamptz, .timestamp, .date, .uuid, .numeric:
+    case .text, .json, .jsonb, .timestamptz, .timestamp, .date, .uuid, .numeric,
+      .carried:
       return .text(text)
     }
     throw MirrorFault(description: "column \(name): SQLite cannot hold “\(text.prefix(40))”")

@@ -42,7 +42,7 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
   ) throws(MirrorFault) -> MirrorPlan {
     var annotations: [String: MirrorType] = [:]
     for (column, name) in types {
-      guard let type = MirrorType(rawValue: name) else {
+      guard let type = MirrorType(annotation: name) else {
         throw MirrorFault(description: "“\(name)” is no type of a mirror: see --type")
       }
       annotations[column] = type

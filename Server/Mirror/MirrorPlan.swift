@@ -21,6 +21,19 @@ package struct MirrorTable: Sendable, Equatable {
   package var all: [MirrorColumn] { key + columns }
 
   func column(_ name: Name) -> MirrorColumn? { all.first { $0.name == name } }
+
+  /// Gives columns the types of a company.
+  fileprivate mutating func carry(_ types: [CarriedColumn]) {
+    for carried in types {
+      let name = Name(carried.name)
+      for index in key.indices where key[index].name == name {
+        key[index].type = .carried(carried.type)
+      }
+      for index in columns.indices where columns[index].name == name {
+        columns[index].type = .carried(carried.type)
+      }
+    }
+  }
 }
 
 /// The tables of a mirror, made from the schema of the space; pure.
@@ -145,7 +158,7 @@ package struct MirrorPlan: Sendable, Equatable {
     guard type.suits(column.affinity) else {
       throw MirrorFault(
         description: "column \(table).\(column.name) is declared "
-          + "\(column.affinity.rawValue), which cannot become \(type.rawValue)")
+          + "\(column.affinity.rawValue), which cannot become \(type.sql)")
     }
     column.type = type
   }
@@ -160,6 +173,7 @@ package struct MirrorPlan: Sendable, Equatable {
       // A name in the space that only resembles a company's name is another column.
       let columns = Set(adoption.columns.map { Name($0) })
       plan.tables[index].columns.removeAll { !columns.contains($0.name) }
+      plan.tables[index].carry(adoption.carried)
     }
     return plan
   }

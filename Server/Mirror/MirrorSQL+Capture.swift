@@ -222,16 +222,15 @@ extension MirrorSQL {
     var cases = ["WHEN \(texts.joined(separator: " + ")) NOT BETWEEN 1 AND \(most) THEN 'the key'"]
     for column in table.columns {
       let value = row + quoted(column.name)
-      var condition = ""
+      var conditions = [column.fault(value)].compactMap(\.self)
       if let size = column.type.size(value) {
         sizes.append("coalesce(\(size), 0)")
-        condition = "\(size) > \(limits.valueBytes)"
-      } else if let fault = column.fault(value) {
-        condition = fault
-      } else {
-        continue
+        conditions.append("\(size) > \(limits.valueBytes)")
       }
-      cases.append("WHEN \(condition) THEN \(quoted(postgres: "column \(column.name)"))")
+      if conditions.isEmpty { continue }
+      cases.append(
+        "WHEN \(conditions.joined(separator: " OR ")) "
+          + "THEN \(quoted(postgres: "column \(column.name)"))")
     }
     let total = sizes.joined(separator: " + ")
     return cases + ["WHEN \(total) > \(limits.operationBytes) THEN 'the row'"]

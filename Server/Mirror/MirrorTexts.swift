@@ -44,6 +44,12 @@ extension MirrorTable {
           description: "column \(column.name): PostgreSQL writes the UUID “\(text.prefix(40))” in "
             + "another form, and so as another key")
       }
+      if case .carried = column.type, text?.utf8.last == UInt8(ascii: " ") {
+        throw MirrorFault(
+          description:
+            "column \(column.name): PostgreSQL does not keep blanks at the end of a text "
+            + "with a fixed length, and so has another key")
+      }
       texts.append(text)
     }
     return texts

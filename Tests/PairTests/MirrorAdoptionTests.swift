@@ -88,7 +88,7 @@ struct MirrorAdoptionTests {
     let company = try await Company.make(Self.typed)
     let stage = company.stage
     let made = try await company.adopt("--table", "tasks", "--table", "lists", "--table", "seats")
-    #expect(made.output.contains("left out: column tasks.tags: its type text[] has no counterpart"))
+    #expect(!made.output.contains("left out"))
     #expect(made.output.contains("unsent     0 rows"))
     #expect(made.output.contains("adopted    tasks: 2 rows"))
     try await company.join()
@@ -97,10 +97,11 @@ struct MirrorAdoptionTests {
         [
           7, "it's \"one\"", 1, 12.5, "123456789012345678901.5", 0.1, .blob([0, 255]),
           "{\"a\": 1}", "{\"b\" : 2}", "2026-11-25T18:00:00.000001Z",
-          "2026-11-25T18:00:00.000000", "2026-11-25", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+          "2026-11-25T18:00:00.000000", "2026-11-25", "[\"x\",\"y\"]",
+          "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
         ],
         [
-          8, "two", 0, .null, .null, .null, .null, .null, .null, .null, .null, .null, .null,
+          8, "two", 0, .null, .null, .null, .null, .null, .null, .null, .null, .null, .null, .null,
         ],
       ])
     #expect(

@@ -50,7 +50,8 @@ package struct AdoptionPlan: Sendable, Equatable {
     var made = Table(
       name: Name(table.name), definition: DeclaredTable(key: .text(""), columns: []),
       adoption: adoption)
-    made.definition.key = try key(of: table, &made.types)
+    made.adoption.carried = []
+    made.definition.key = try key(of: table, &made)
     let keys = Set(table.key.map { Name($0) })
     // SQLite compares names without case.
     var spellings = Dictionary(
@@ -73,7 +74,7 @@ package struct AdoptionPlan: Sendable, Equatable {
       guard let type = column.mirrored else { continue }
       spellings[column.name.lowercasedASCII] = column.name
       made.definition.columns.append(declared(column, type))
-      if type.type != MirrorType(type.affinity) { made.types[Name(column.name)] = type.type }
+      made.set(type, of: column.name)
     }
     let travelling = keys.union(made.definition.columns.map(\.name))
     made.adoption.columns = made.definition.columns.map(\.name.text)
@@ -120,7 +121,7 @@ package struct AdoptionPlan: Sendable, Equatable {
   }
 
   private static func key(
-    of table: CompanyTable, _ types: inout [Name: MirrorType]
+    of table: CompanyTable, _ made: inout Table
   ) throws(MirrorFault) -> DeclaredKey {
     var parts: [DeclaredKeyColumn] = []
     for name in table.key {
@@ -132,7 +133,7 @@ package struct AdoptionPlan: Sendable, Equatable {
             + "\(shown); a key consists of integers, texts and UUIDs")
       }
       parts.append(DeclaredKeyColumn(Name(name), type.affinity))
-      if type.type == .uuid { types[Name(name)] = .uuid }
+      made.set(type, of: name)
     }
     if parts.count == 1, parts[0].affinity == .text { return .text(parts[0].name) }
     return .value(parts)
@@ -150,14 +151,16 @@ package struct AdoptionPlan: Sendable, Equatable {
     }
     if column.isGenerated { return "PostgreSQL computes it" }
     if column.identity == "a" { return "PostgreSQL alone counts it" }
-    return column.mirrored == nil ? "its type \(column.shownType) has no counterpart" : nil
+    if column.mirrored != nil { return nil }
+    let reason = column.origin?.obstacle ?? "has no counterpart"
+    return "its type \(column.shownType) \(reason)"
   }
 
   private static func declared(
     _ column: CompanyColumn, _ type: MirroredType
   ) -> DeclaredColumn {
     var declared = DeclaredColumn(
-      Name(column.name), type.affinity, isRequired: column.isRequired)
+      Name(column.name), type.affinity, isRequired: column.isRequiredOnDevices)
     if let text = column.constantDefault {
       let read = MirrorColumn(name: declared.name, affinity: type.affinity, type: type.type)
       declared.defaultValue = (try? read.value(of: text)) ?? .null
@@ -226,6 +229,14 @@ package struct AdoptionPlan: Sendable, Equatable {
 }
 
 extension AdoptionPlan.Table {
+  fileprivate mutating func set(_ type: MirroredType, of column: String) {
+    if case .carried(let carried) = type.type {
+      adoption.carried.append(CarriedColumn(name: column, type: carried))
+    } else if type.type != MirrorType(type.affinity) {
+      types[Name(column)] = type.type
+    }
+  }
+
   fileprivate func type(of name: Name) -> MirrorType? {
     if let type = types[name] { return type }
     if let column = definition.columns.first(where: { $0.name == name }) {

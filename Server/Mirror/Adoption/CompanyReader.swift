@@ -56,27 +56,61 @@ struct CompanyReader {
   }
 
   private func columns(_ oid: Int64) throws -> [CompanyColumn] {
-    try connection.query(
-      .once(
-        """
-        SELECT a.attname::text, CASE WHEN n.nspname = 'pg_catalog' THEN t.typname::text END,
-          format_type(a.atttypid, a.atttypmod),
-          CASE WHEN t.typname = 'numeric' AND a.atttypmod > 3
-            THEN ((a.atttypmod - 4) >> 16 & 65535)::bigint END,
-          a.attnotnull, pg_get_expr(d.adbin, d.adrelid), a.attgenerated <> '', a.attidentity::text
-        FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-          JOIN pg_namespace n ON n.oid = t.typnamespace
-          LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-        WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
-        """), [.int8(oid)]
-    ).map { row in
-      CompanyColumn(
-        name: try row.text(0), type: try row.ifPresent(1, as: String.self),
+    try connection.query(.once(Self.columns), [.int8(oid)]).map { row in
+      let (schema, name) = (try row.text(8), try row.text(9))
+      let origin = CompanyType(
+        schema: schema, name: name, parts: try row.array(12, of: String.self).compactMap(\.self),
+        kind: try row.text(10), element: try row.ifPresent(11, as: String.self))
+      return CompanyColumn(
+        name: try row.text(0), type: try row.ifPresent(1, as: String.self), origin: origin,
         shownType: try row.text(2), precision: try row.ifPresent(3, as: Int64.self).map(Int.init),
         isRequired: try row.bool(4), defaultSQL: try row.ifPresent(5, as: String.self),
         isGenerated: try row.bool(6), identity: try row.text(7))
     }
   }
+
+  /// Follows domains to their base, and types to their parts.
+  private static let columns = """
+    WITH RECURSIVE own AS (
+        SELECT a.*, pg_get_expr(d.adbin, d.adrelid) AS fallback FROM pg_attribute a
+          LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+        WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped),
+      domains(type, base, modifier, required, fallback, depth) AS (
+        SELECT DISTINCT atttypid, atttypid, -1, false, NULL::text, 0 FROM own
+        UNION ALL SELECT d.type, t.typbasetype, t.typtypmod, d.required OR t.typnotnull,
+          coalesce(d.fallback, t.typdefault COLLATE "default"), d.depth + 1
+        FROM domains d JOIN pg_type t ON t.oid = d.base AND t.typtype = 'd'),
+      bases AS (SELECT DISTINCT ON (type) * FROM domains ORDER BY type, depth DESC),
+      parts(base, type, outer_type) AS (
+        SELECT DISTINCT base, base, 0::oid FROM bases
+        UNION SELECT p.base, n.type, t.oid FROM parts p JOIN pg_type t ON t.oid = p.type
+          CROSS JOIN LATERAL (
+            SELECT t.typbasetype WHERE t.typtype = 'd'
+            UNION ALL SELECT e.oid FROM pg_type e WHERE e.typarray = t.oid
+            UNION ALL SELECT r.rngsubtype FROM pg_range r
+              WHERE t.oid::text IN (r.rngtypid::text, to_jsonb(r) ->> 'rngmultitypid')
+            UNION ALL SELECT f.atttypid FROM pg_attribute f
+              WHERE f.attrelid = t.typrelid AND f.attnum > 0 AND NOT f.attisdropped) n(type)),
+      names AS (
+        SELECT p.base, p.type, p.outer_type, CASE WHEN t.typtype = 'e' THEN 'enum'
+          WHEN n.nspname = 'pg_catalog' THEN t.typname::text ELSE '.' || t.typname END AS name,
+          NOT EXISTS (SELECT FROM parts i WHERE i.base = p.base AND i.outer_type = p.type) AS is_last
+        FROM parts p JOIN pg_type t ON t.oid = p.type JOIN pg_namespace n ON n.oid = t.typnamespace)
+    SELECT a.attname::text, CASE WHEN n.nspname = 'pg_catalog' THEN t.typname::text END,
+      format_type(a.atttypid, a.atttypmod),
+      CASE WHEN t.typname = 'numeric' AND m.modifier > 3
+        THEN ((m.modifier - 4) >> 16 & 65535)::bigint END,
+      a.attnotnull OR b.required, coalesce(a.fallback, b.fallback), a.attgenerated <> '',
+      a.attidentity::text, n.nspname::text, t.typname::text, t.typtype::text,
+      (SELECT i.name FROM pg_type e JOIN names i ON i.base = b.base AND i.type = e.oid
+        WHERE e.typarray = b.base LIMIT 1),
+      ARRAY(SELECT DISTINCT p.name FROM names p WHERE p.base = b.base AND p.is_last ORDER BY 1)
+    FROM own a JOIN bases b ON b.type = a.atttypid JOIN pg_type t ON t.oid = b.base
+      JOIN pg_namespace n ON n.oid = t.typnamespace
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN b.depth = 0 THEN a.atttypmod ELSE b.modifier END AS modifier) m
+    ORDER BY a.attnum
+    """
 
   private func addConstraints(_ oid: Int64, to table: inout CompanyTable) throws {
     let rows = try connection.query(

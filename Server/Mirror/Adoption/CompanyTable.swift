@@ -23,8 +23,11 @@ struct CompanyTable: Sendable, Equatable {
 /// A column of a company's table.
 struct CompanyColumn: Sendable, Equatable {
   var name: String
-  /// The name of the type in the schema `pg_catalog`; `nil` for a type of another schema.
+  /// The name of the type behind all domains, in the schema `pg_catalog`; `nil` for a type of
+  /// another schema.
   var type: String?
+  /// The same type with its parts.
+  var origin: CompanyType?
   /// The type, as in the SQL of the table.
   var shownType: String
   /// The digits of a `numeric`; `nil` if they have no limit.
@@ -59,10 +62,18 @@ package struct MirrorAdoption: Codable, Sendable, Equatable {
   package var condition: String?
   /// The column with the space of a row, if the table has rows of several spaces.
   package var space: SpaceColumn?
+  /// The columns that travel as texts of PostgreSQL's types.
+  package var carried: [CarriedColumn] = []
 
   package init(columns: [String] = [], condition: String? = nil, space: SpaceColumn? = nil) {
     (self.columns, self.condition, self.space) = (columns, condition, space)
   }
+}
+
+/// A column of a company's table that travels as the text of a type of PostgreSQL.
+package struct CarriedColumn: Codable, Sendable, Equatable {
+  package var name: String
+  package var type: CarriedType
 }
 
 /// A column of a company's table with the space of each row.
