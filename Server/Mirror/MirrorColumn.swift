@@ -97,6 +97,19 @@ package enum MirrorType: Sendable, Equatable {
     }
   }
 
+  /// True for a date or a time of a day.
+  var isTime: Bool { [.timestamptz, .timestamp, .date].contains(self) }
+
+  /// Returns the SQL to convert a value of a key into a text. Devices have no other times, but the
+  /// mirror names their rows.
+  func keyEncoded(_ value: String) -> String {
+    guard isTime else { return encoded(value) }
+    return """
+      (CASE WHEN isfinite(\(value)) AND \(value) > '0001-01-02' THEN \(encoded(value)) \
+      ELSE \(CarriedType.written(value)) END)
+      """
+  }
+
   /// Returns the SQL of a value to compare with one sent. A column of four bytes has the same number
   /// in other bits.
   func stored(_ value: String) -> String {
@@ -143,6 +156,11 @@ package struct MirrorColumn: Sendable, Equatable {
     case .carried(let type): type.fault(value)
     default: nil
     }
+  }
+
+  /// Returns the SQL of whether a device cannot hold a value of a key; `nil` if it can hold all.
+  func keyFault(_ value: String) -> String? {
+    type.isTime ? fault(value).map { "\($0) OR \(value) >= '10000-01-01'" } : nil
   }
 
   /// Returns the text of a value for PostgreSQL to read; `nil` for NULL.

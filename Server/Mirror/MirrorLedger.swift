@@ -95,6 +95,7 @@ package struct MirrorLedger: Sendable {
       space_column text, space_value text,  -- of its rows, if others belong to other spaces
       PRIMARY KEY (mirror, tab));
     \(MirrorLog.tables)
+    \(MirrorPartitions.tables)
     \(CarriedType.makeFunction)
     """
 

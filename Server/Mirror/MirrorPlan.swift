@@ -145,8 +145,10 @@ package struct MirrorPlan: Sendable, Equatable {
     for index in table.columns.indices {
       try annotate(&table.columns[index], of: table.name, &types)
     }
-    // Only a UUID has one text for each value.
-    for index in table.key.indices where types["\(table.name).\(table.key[index].name)"] == .uuid {
+    for index in table.key.indices {
+      // A value of another type has several texts.
+      guard let type = types["\(table.name).\(table.key[index].name)"], type == .uuid || type.isTime
+      else { continue }
       try annotate(&table.key[index], of: table.name, &types)
     }
   }

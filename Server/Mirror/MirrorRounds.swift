@@ -220,7 +220,7 @@ package final class MirrorRounds: Sendable {
   func prepared(_ state: inout State) async throws -> MirrorFile {
     if let file = state.file, !state.isIncomplete,
       state.schema == (try await replica.pulledSchema()).version,
-      try await !lacksLogged()
+      try await !lacksLogged(), try await !hasOtherPartitions()
     {
       return file
     }
@@ -261,6 +261,7 @@ package final class MirrorRounds: Sendable {
     for reason in absent { log("omitted", reason) }
     let isLacking = try await readLog(plan, isAdopting: isAdopting)
     try await MirrorComparison(parts: parts(file)).compareFormer()
+    if !isAdopting, !isResuming { try await comparePartitions(file) }
     if let (turn, former) = turn, !former.isEmpty {
       let isSetBack = former == identifier && turn > begun
       // Programs have seen what the file has lost, perhaps with the machine's power.

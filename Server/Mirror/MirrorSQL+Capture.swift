@@ -70,9 +70,12 @@ extension MirrorSQL {
   var triggerPrefix: String { group.map(GroupCapture.prefix) ?? "ferry_\(mirror)_" }
 
   /// Creates a missing trigger.
-  func trigger(_ kind: String, _ clause: String) -> String {
+  ///
+  /// - Parameter relation: a partition of the table; `nil` for the table.
+  func trigger(_ kind: String, of relation: String? = nil, _ clause: String) -> String {
     let name = triggerPrefix + kind
-    return unlessPresent(name, in: "pg_trigger", prefix: "tg", "CREATE TRIGGER \(name) \(clause)")
+    return unlessPresent(
+      name, in: "pg_trigger", prefix: "tg", of: relation, "CREATE TRIGGER \(name) \(clause)")
   }
 
   // MARK: The function
@@ -115,12 +118,13 @@ extension MirrorSQL {
     table.key.map { "\(row).\(quoted($0.name))" }.joined(separator: ", ")
   }
 
-  /// Captures the deletes of TRUNCATE.
+  /// Captures the deletes of TRUNCATE. PostgreSQL runs the triggers of the table and of all its
+  /// partitions.
   var captureTruncate: String {
     """
           IF TG_OP = 'TRUNCATE' THEN
             \(head) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL, NULL
-              FROM \(travelling) t;
+              FROM \(travelling) t\(partitions == nil ? "" : " WHERE t.tableoid = TG_RELID");
             RETURN NULL;
           END IF;
     """
@@ -220,6 +224,9 @@ extension MirrorSQL {
     let most = texts.count == 1 ? limits.recordBytes : limits.recordBytes - 16 * texts.count
     var sizes = texts
     var cases = ["WHEN \(texts.joined(separator: " + ")) NOT BETWEEN 1 AND \(most) THEN 'the key'"]
+    cases += table.key.compactMap { column in
+      column.keyFault(row + quoted(column.name)).map { "WHEN \($0) THEN 'the key'" }
+    }
     for column in table.columns {
       let value = row + quoted(column.name)
       var conditions = [column.fault(value)].compactMap(\.self)

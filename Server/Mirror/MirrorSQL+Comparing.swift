@@ -58,7 +58,7 @@ extension MirrorSQL {
     let key = list(
       table.key.map {
         let name = quoted($0.name)
-        return $0.type.encoded("coalesce(t.\(name), c.\(name))")
+        return $0.type.keyEncoded("coalesce(t.\(name), c.\(name))")
       })
     let found = """
       SELECT \(key) AS key, t.\(keys[0]) IS NOT NULL AS here, c.\(keys[0]) IS NOT NULL AS there

@@ -13,6 +13,8 @@ struct MirrorSQL: Sendable {
   var isAdopting = false
   /// True if the mirror reads PostgreSQL's log, and marks its own writes there.
   var isLogged = false
+  /// The partitions of the table; `nil` if it is not divided.
+  var partitions: MirrorPartitions?
 
   /// The group whose triggers capture for the mirror; `nil` if it has own ones.
   var group: Int64?
@@ -43,12 +45,13 @@ struct MirrorSQL: Sendable {
 
   /// Creates a missing part of the table. An existing one stays: to drop it would lock out readers.
   func unlessPresent(
-    _ name: String, in catalog: String, prefix: String, _ action: String
+    _ name: String, in catalog: String, prefix: String, of relation: String? = nil,
+    _ action: String
   ) -> String {
     let body = """
       BEGIN
         IF NOT EXISTS (SELECT FROM pg_catalog.\(catalog) WHERE \(prefix)name = \(quoted(postgres: name))
-          AND \(prefix)relid = \(quoted(postgres: target))::pg_catalog.regclass) THEN
+          AND \(prefix)relid = \(quoted(postgres: relation ?? target))::pg_catalog.regclass) THEN
           EXECUTE \(quoted(postgres: action));
         END IF;
       END
@@ -75,7 +78,7 @@ struct MirrorSQL: Sendable {
   }
 
   func keyText(_ row: String) -> String {
-    list(table.key.map { $0.type.encoded(row + quoted($0.name)) })
+    list(table.key.map { $0.type.keyEncoded(row + quoted($0.name)) })
   }
 
   // MARK: Applying

@@ -74,9 +74,13 @@ extension MirrorLedger {
           CROSS JOIN LATERAL (
             SELECT EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid = r.oid) AS is_part) p
           WHERE c.mirror = $1 AND (r.oid IS NULL OR l.names IS NOT NULL OR p.is_part
-            OR row_security_active(r.oid) OR c.triggers > (SELECT count(*) FROM pg_catalog.pg_trigger g
-              WHERE g.tgrelid = r.oid AND g.tgfoid = to_regproc(c.function)
-                AND g.tgenabled <> 'D'))) s
+            OR row_security_active(r.oid) OR EXISTS (
+              SELECT FROM (SELECT r.oid UNION SELECT t.relid FROM pg_partition_tree(r.oid) t
+                JOIN ferry_mirror.partitions x
+                  ON x.mirror = c.mirror AND x.tab = c.tab AND x.part = t.relid) o(oid)
+              WHERE c.triggers > (SELECT count(*) FROM pg_catalog.pg_trigger g
+                WHERE g.tgrelid = o.oid AND g.tgfoid = to_regproc(c.function)
+                  AND g.tgenabled <> 'D')))) s
         GROUP BY tab ORDER BY tab
         """), [.int8(number)])
     // Nothing else shows that writes may have been missed.

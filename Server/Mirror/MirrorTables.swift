@@ -135,10 +135,14 @@ struct MirrorTables {
   ) throws -> [String] {
     let isAdopting = try MirrorLedger(number: number).isAdopting(connection)
     let group = try configuration.group(connection)
-    var sql = plan.tables.map {
-      MirrorSQL(
-        table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting,
-        group: $0.adoption?.space == nil ? nil : group)
+    var sql = try plan.tables.map { table in
+      let adoption = table.adoption
+      let isGrouped = adoption?.space != nil && adoption?.isPartitioned != true
+      var sql = MirrorSQL(
+        table: table, schema: configuration.schema, mirror: number, isAdopting: isAdopting,
+        group: isGrouped ? group : nil)
+      sql.partitions = try MirrorPartitions(sql, connection)
+      return sql
     }
     let isLogged = configuration.capture == .log && !sql.isEmpty
     if isLogged { try MirrorLog.enter(number, connection) }
@@ -169,6 +173,7 @@ struct MirrorTables {
     for statement in capture { try connection.execute(single: statement) }
     try MirrorLedger(number: number).enter(sql, isLogged: isLogged, connection)
     try members.publish(sql)
+    for sql in sql { try MirrorPartitions.enter(sql, connection) }
     if absent.isEmpty {
       _ = try connection.query(
         .once("UPDATE ferry_mirror.mirrors SET layout = $2 WHERE number = $1"),

@@ -23,7 +23,23 @@ extension PostgresError {
   fileprivate var isRaised: Bool { sourceFunction == "exec_stmt_raise" }
 }
 
-extension MirrorTable {
+extension MirrorColumn {
+  /// Returns the reason if PostgreSQL writes a text of a key in another form, and so has another key.
+  /// It also cannot read some of these texts.
+  fileprivate func obstacle(toKey text: String) -> String? {
+    switch type {
+    case .uuid where !Self.isCanonicalUUID(text):
+      "PostgreSQL writes the UUID “\(text.prefix(40))” in another form, and so as another key"
+    case .date, .timestamp,
+      .timestamptz where !isCanonicalTime(text):
+      "PostgreSQL writes the time “\(text.prefix(40))” in another form, and so as another key"
+    case .carried where text.utf8.last == UInt8(ascii: " "):
+      "PostgreSQL does not keep blanks at the end of a text with a fixed length, and so has another "
+        + "key"
+    default: nil
+    }
+  }
+
   private static func isCanonicalUUID(_ text: String) -> Bool {
     // Runs for each value.
     text.utf8.count == 36
@@ -34,21 +50,37 @@ extension MirrorTable {
       }
   }
 
+  private func isCanonicalTime(_ text: String) -> Bool {
+    let form =
+      switch type {
+      case .date: "0000-00-00"
+      case .timestamp: "0000-00-00T00:00:00.000000"
+      default: "0000-00-00T00:00:00.000000Z"
+      }
+    let bytes = Array(text.utf8)
+    guard bytes.count == form.utf8.count,
+      zip(bytes, form.utf8).allSatisfy({ byte, form in
+        form == UInt8(ascii: "0") ? (0x30...0x39).contains(byte) : byte == form
+      })
+    else { return false }
+    let number = { (range: Range<Int>) in bytes[range].reduce(0) { $0 * 10 + Int($1) - 0x30 } }
+    let (year, month, day) = (number(0..<4), number(5..<7), number(8..<10))
+    guard year > 0, (1...12).contains(month), day > 0 else { return false }
+    let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    let days = month == 2 ? (isLeap ? 29 : 28) : [4, 6, 9, 11].contains(month) ? 30 : 31
+    guard day <= days else { return false }
+    return type == .date || number(11..<13) < 24 && number(14..<16) < 60 && number(17..<19) < 60
+  }
+}
+
+extension MirrorTable {
   /// Returns the texts of a key for PostgreSQL to read.
   func texts(ofKey values: [Value]) throws(MirrorFault) -> [String?] {
     var texts: [String?] = []
     for (column, value) in zip(key, values) {
       let text = try column.text(of: value)
-      if column.type == .uuid, let text, !Self.isCanonicalUUID(text) {
-        throw MirrorFault(
-          description: "column \(column.name): PostgreSQL writes the UUID “\(text.prefix(40))” in "
-            + "another form, and so as another key")
-      }
-      if case .carried = column.type, text?.utf8.last == UInt8(ascii: " ") {
-        throw MirrorFault(
-          description:
-            "column \(column.name): PostgreSQL does not keep blanks at the end of a text "
-            + "with a fixed length, and so has another key")
+      if let text, let reason = column.obstacle(toKey: text) {
+        throw MirrorFault(description: "column \(column.name): \(reason)")
       }
       texts.append(text)
     }

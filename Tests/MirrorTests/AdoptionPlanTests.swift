@@ -202,7 +202,7 @@ struct AdoptionPlanTests {
     var table = Self.lists
     table.key = []
     #expect(fault(table)?.hasSuffix("it has no primary key") == true)
-    for (kind, reason) in [("v", "a view"), ("p", "partitioned"), ("f", "a foreign table")] {
+    for (kind, reason) in [("v", "a view"), ("f", "a foreign table")] {
       table.kind = kind
       #expect(fault(table)?.hasSuffix("it is \(reason)") == true)
     }
@@ -216,10 +216,44 @@ struct AdoptionPlanTests {
     table.missingRights = ["TRIGGER"]
     #expect(fault(table)?.contains("lacks TRIGGER") == true)
     table = Self.lists
-    table.columns[0].type = "timestamptz"
-    #expect(fault(table)?.contains("a key consists of integers, texts and UUIDs") == true)
+    table.columns[0].type = "float8"
+    #expect(fault(table)?.contains("a key consists of integers, texts, UUIDs and times") == true)
     table.name = "ferry_lists"
     #expect(fault(table)?.contains("belongs to Ferry") == true)
+  }
+
+  @Test("a partitioned table is adopted by its name, with all rows")
+  func partitioned() throws {
+    var table = Self.lists
+    table.kind = "p"
+    #expect(try plan(table).tables[0].adoption.isPartitioned)
+    #expect(try !plan(Self.lists).tables[0].adoption.isPartitioned)
+    #expect(fault(table, MirrorAdoption(condition: "true"))?.contains("--where") == true)
+    let space = MirrorAdoption(space: SpaceColumn("name", value: "a"))
+    #expect(fault(table, space)?.contains("--space-column") == true)
+    table.partitionFault = "old is a foreign table"
+    #expect(fault(table)?.contains("partition old is a foreign table") == true)
+    table = Self.lists
+    table.parent = "all_lists"
+    #expect(fault(table)?.contains("adopt table all_lists") == true)
+  }
+
+  @Test(
+    "a time in a key has the form of PostgreSQL, and is a time",
+    arguments: [
+      (MirrorType.date, "2024-02-29", true), (.date, "2026-02-29", false),
+      (.date, "2026-04-31", false), (.date, "0000-01-01", false), (.date, "2026-1-01", false),
+      (.date, "infinity", false), (.timestamp, "2026-01-01T23:59:59.000001", true),
+      (.timestamp, "2026-01-01T24:00:00.000000", false), (.timestamp, "2026-01-01", false),
+      (.timestamptz, "2026-01-01T00:00:00.000000Z", true),
+      (.timestamptz, "2026-01-01T00:00:00.000000+00", false),
+      (.timestamptz, "2026-01-01 00:00:00.000000Z", false),
+    ] as [(MirrorType, String, Bool)])
+  func times(_ type: MirrorType, _ text: String, _ isKey: Bool) {
+    let column = MirrorColumn(name: "at", affinity: .text, type: type)
+    let table = MirrorTable(
+      name: "t", key: [column], columns: [], unique: [], indexes: [], references: [])
+    #expect(((try? table.texts(ofKey: [.text(text)])) != nil) == isKey)
   }
 
   @Test("a foreign key that devices cannot keep is left out with the reason")

@@ -40,7 +40,7 @@ package struct AdoptionPlan: Sendable, Equatable {
   private static func table(
     _ table: CompanyTable, _ adoption: MirrorAdoption, _ omitted: inout [String]
   ) throws(MirrorFault) -> Table {
-    if let fault = fault(of: table) {
+    if let fault = fault(of: table) ?? partitionFault(of: table, adoption) {
       throw MirrorFault(description: "table \(table.name) cannot be adopted: \(fault)")
     }
     if let other = adoption.columns.first(where: { table.column($0) == nil }) {
@@ -51,6 +51,7 @@ package struct AdoptionPlan: Sendable, Equatable {
       name: Name(table.name), definition: DeclaredTable(key: .text(""), columns: []),
       adoption: adoption)
     made.adoption.carried = []
+    made.adoption.isPartitioned = table.kind == "p"
     made.definition.key = try key(of: table, &made)
     let keys = Set(table.key.map { Name($0) })
     // SQLite compares names without case.
@@ -93,7 +94,7 @@ package struct AdoptionPlan: Sendable, Equatable {
           "table \(table.name) has no column \(space.name) that names the space of a row; "
           + "adopt the table with another mirror")
     }
-    guard column.keyType != nil, !column.isGenerated, column.identity != "a" else {
+    guard column.canNameSpace, !column.isGenerated, column.identity != "a" else {
       throw MirrorFault(
         description: "column \(space.name) of table \(table.name) cannot name the space of a row: "
           + "it has to be an integer, a text or a UUID that PostgreSQL does not compute")
@@ -103,8 +104,7 @@ package struct AdoptionPlan: Sendable, Equatable {
   /// Returns the reason if no device could have the table.
   private static func fault(of table: CompanyTable) -> String? {
     switch table.kind {
-    case "r": break
-    case "p": return "it is partitioned"
+    case "r", "p": break
     case "v": return "it is a view"
     case "m": return "it is a materialized view"
     case "f": return "it is a foreign table"
@@ -120,6 +120,17 @@ package struct AdoptionPlan: Sendable, Equatable {
     return nil
   }
 
+  /// Returns the reason if the partitions of a table cannot be adopted with it.
+  private static func partitionFault(
+    of table: CompanyTable, _ adoption: MirrorAdoption
+  ) -> String? {
+    if let parent = table.parent { return "it is a partition; adopt table \(parent)" }
+    guard table.kind == "p" else { return nil }
+    if adoption.condition != nil { return "it is partitioned; leave out --where" }
+    if adoption.space != nil { return "it is partitioned; leave out --space-column" }
+    return table.partitionFault.map { "partition \($0)" }
+  }
+
   private static func key(
     of table: CompanyTable, _ made: inout Table
   ) throws(MirrorFault) -> DeclaredKey {
@@ -130,7 +141,7 @@ package struct AdoptionPlan: Sendable, Equatable {
         throw MirrorFault(
           description:
             "table \(table.name) cannot be adopted: column \(name) of its key has the type "
-            + "\(shown); a key consists of integers, texts and UUIDs")
+            + "\(shown); a key consists of integers, texts, UUIDs and times")
       }
       parts.append(DeclaredKeyColumn(Name(name), type.affinity))
       made.set(type, of: name)

@@ -43,12 +43,11 @@ package struct CarriedType: Codable, Sendable, Equatable {
 
   /// Returns the SQL to convert a value into a text.
   func encoded(_ value: String) -> String {
-    if followsSettings {
-      return "\(Self.function)(\(value), \(quoted(postgres: form.rawValue)))"
-    }
+    if followsSettings { return Self.written(value, form) }
     return switch form {
     case .text, .xml: "\(value)::text"
-    case .output: "CASE WHEN \(value) IS NOT NULL THEN pg_catalog.format('%s', \(value)) END"
+    // PL/pgSQL would end a condition with the first THEN outside of parentheses.
+    case .output: "(CASE WHEN \(value) IS NOT NULL THEN pg_catalog.format('%s', \(value)) END)"
     case .json: "pg_catalog.to_json(\(value))::text"
     case .texts: "pg_catalog.to_json(\(value)::text[])::text"
     }
@@ -75,6 +74,11 @@ package struct CarriedType: Codable, Sendable, Equatable {
   // MARK: The function
 
   private static let function = "\(MirrorSQL.ledger).written"
+
+  /// Returns the SQL of a value's text, whatever the settings of the session are.
+  static func written(_ value: String, _ form: Form = .text) -> String {
+    "\(function)(\(value), \(quoted(postgres: form.rawValue)))"
+  }
 
   /// Makes the function that writes texts with settings of its own: those of a program or a database
   /// may be others. Any text that it writes is read alike with all settings.

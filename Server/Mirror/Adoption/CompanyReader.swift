@@ -12,10 +12,17 @@ struct CompanyReader {
       .once(
         """
         SELECT c.oid::bigint, c.relkind::text,
-          c.relispartition OR EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid OR inhrelid = c.oid),
+          NOT c.relispartition AND c.relkind <> 'p'
+            AND EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid OR inhrelid = c.oid),
           ARRAY(SELECT r FROM unnest('{SELECT,INSERT,UPDATE,DELETE,TRIGGER}'::text[]) r
             WHERE NOT has_table_privilege(c.oid, r)),
-          CASE WHEN row_security_active(c.oid) THEN quote_ident(current_user) END
+          CASE WHEN row_security_active(c.oid) THEN quote_ident(current_user) END,
+          CASE WHEN c.relispartition THEN pg_partition_root(c.oid)::text END,
+          (SELECT CASE WHEN p.relkind = 'f' THEN p.oid::regclass || ' is a foreign table'
+              ELSE 'the user of the database lacks TRIGGER or SELECT on ' || p.oid::regclass END
+            FROM pg_partition_tree(c.oid) t JOIN pg_class p ON p.oid = t.relid
+            WHERE c.relkind = 'p' AND (p.relkind = 'f' OR NOT has_table_privilege(p.oid, 'TRIGGER')
+              OR NOT has_table_privilege(p.oid, 'SELECT')) LIMIT 1)
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = $1 AND c.relname = $2
         """), [.text(schema), .text(name)])
@@ -30,6 +37,8 @@ struct CompanyReader {
     }
     let oid = try row.int8(0)
     var table = CompanyTable(name: name, kind: try row.text(1), isDivided: try row.bool(2))
+    table.parent = try row.ifPresent(5, as: String.self)
+    table.partitionFault = try row.ifPresent(6, as: String.self)
     table.missingRights = try row.array(3, of: String.self).compactMap(\.self)
     table.columns = try columns(oid)
     try addConstraints(oid, to: &table)
@@ -40,7 +49,7 @@ struct CompanyReader {
   ///
   /// - Throws: ``MirrorFault`` if it is no value of the column.
   func canonical(_ space: SpaceColumn, of table: CompanyTable) throws -> SpaceColumn {
-    guard let column = table.column(space.name), column.keyType != nil else { return space }
+    guard let column = table.column(space.name), column.canNameSpace else { return space }
     do {
       return SpaceColumn(space.name, value: try text(space.value, of: column))
     } catch let error as PostgresError where error.isAboutRow {

@@ -5,8 +5,12 @@ struct CompanyTable: Sendable, Equatable {
   var name: String
   /// The code of the kind in `pg_class.relkind`: `r` for an ordinary table.
   var kind = "r"
-  /// True if rows of it are in other tables, or whether it is a part of another one.
+  /// True if it inherits from another table, or another one from it.
   var isDivided = false
+  /// The partitioned table of a partition.
+  var parent: String?
+  /// The reason if a partition cannot be adopted with the table.
+  var partitionFault: String?
   var columns: [CompanyColumn] = []
   /// The columns of the primary key, in order; empty if there is none.
   var key: [String] = []
@@ -64,6 +68,8 @@ package struct MirrorAdoption: Codable, Sendable, Equatable {
   package var space: SpaceColumn?
   /// The columns that travel as texts of PostgreSQL's types.
   package var carried: [CarriedColumn] = []
+  /// True if the rows are in partitions.
+  package var isPartitioned = false
 
   package init(columns: [String] = [], condition: String? = nil, space: SpaceColumn? = nil) {
     (self.columns, self.condition, self.space) = (columns, condition, space)

@@ -115,7 +115,8 @@ extension CompanyColumn {
   /// The type of a column of a key: equal values have one text.
   var keyType: MirroredType? {
     switch type {
-    case "int2", "int4", "int8", "text", "varchar", "uuid": mirrored
+    case "int2", "int4", "int8", "text", "varchar", "uuid", "date", "timestamp", "timestamptz":
+      mirrored
     case "bpchar":
       // Compared as a text, it would need another index.
       MirroredType(
@@ -123,6 +124,9 @@ extension CompanyColumn {
     default: nil
     }
   }
+
+  /// True if the column can name the space of a row.
+  var canNameSpace: Bool { keyType.map { !$0.type.isTime } ?? false }
 
   /// True if a device's row needs a value. A trigger is expected to compute words for a search.
   var isRequiredOnDevices: Bool { isRequired && (type != "tsvector" || hasDefault) }

@@ -36,6 +36,8 @@ package struct LogSuitability: Sendable, Equatable {
   /// Tables in a publication with a list of columns: with former rows as a whole in the log,
   /// PostgreSQL would refuse the programs' updates.
   var listed: [String] = []
+  /// Tables with partitions: each new one would need another identity of rows.
+  var partitioned: [String] = []
 
   /// The reason against it; `nil` if there is none.
   package var obstacle: String? {
@@ -47,6 +49,7 @@ package struct LogSuitability: Sendable, Equatable {
     if let table = listed.first {
       return "table \(table) is in a publication with a list of columns"
     }
+    if let table = partitioned.first { return "table \(table) is partitioned" }
     if let table = computed.first, version >= 180_000 {
       return "table \(table) has computed columns: PostgreSQL would refuse the programs' updates"
     }
@@ -81,7 +84,10 @@ package struct LogSuitability: Sendable, Equatable {
             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
             WHERE n.nspname = $1 AND c.relname = ANY($2::text[]) AND EXISTS (
               SELECT FROM pg_catalog.pg_publication_rel p WHERE p.prrelid = c.oid
-                AND to_jsonb(p) ->> 'prattrs' IS NOT NULL) ORDER BY 1)
+                AND to_jsonb(p) ->> 'prattrs' IS NOT NULL) ORDER BY 1),
+          ARRAY(SELECT c.relname::text FROM pg_catalog.pg_class c
+            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = $1 AND c.relname = ANY($2::text[]) AND c.relkind = 'p' ORDER BY 1)
         """),
       [
         .text(configuration.schema),
@@ -99,6 +105,7 @@ package struct LogSuitability: Sendable, Equatable {
     foreign = try row.array(4, of: String.self).compactMap(\.self)
     computed = try row.array(5, of: String.self).compactMap(\.self)
     listed = try row.array(6, of: String.self).compactMap(\.self)
+    partitioned = try row.array(7, of: String.self).compactMap(\.self)
   }
 
   /// Creates a suitability from parts.
