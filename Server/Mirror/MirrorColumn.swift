@@ -18,12 +18,12 @@ package enum MirrorType: Sendable, Equatable {
 
   /// Reads an annotation.
   init?(annotation: String) {
-    guard let type = Self.annotations.first(where: { $0.sql == annotation }) else { return nil }
+    guard let type = Self.annotations.first(where: { $0.rawValue == annotation }) else { return nil }
     self = type
   }
 
   /// The type in SQL.
-  package var sql: String {
+  package var rawValue: String {
     switch self {
     case .double: "double precision"
     case .carried(let type): type.sql
@@ -70,7 +70,7 @@ package enum MirrorType: Sendable, Equatable {
     switch self {
     case .bytea: "decode(\(text), 'hex')"
     case .carried(let type): type.decoded(text)
-    default: "\(text)::\(sql)"
+    default: "\(text)::\(rawValue)"
     }
   }
 
@@ -187,7 +187,7 @@ package struct MirrorColumn: Sendable, Equatable {
       return text
     default:
       throw MirrorFault(
-        description: "column \(name): \(value.kind) is no value of the type \(type.sql)")
+        description: "column \(name): \(value.kind) is no value of the type \(type.rawValue)")
     }
   }
 

@@ -64,7 +64,7 @@ struct MirrorDefinition {
   }
 
   private func clause(_ column: MirrorColumn) -> String {
-    var text = "\(quoted(column.name)) \(column.type.sql)"
+    var text = "\(quoted(column.name)) \(column.type.rawValue)"
     let isTextKey = table.key.count == 1 && table.key[0].name == column.name && column.type == .text
     if isTextKey { text += " DEFAULT gen_random_uuid()::text" }
     if column.isRequired { text += " NOT NULL" }

@@ -160,7 +160,7 @@ package struct MirrorPlan: Sendable, Equatable {
     guard type.suits(column.affinity) else {
       throw MirrorFault(
         description: "column \(table).\(column.name) is declared "
-          + "\(column.affinity.rawValue), which cannot become \(type.sql)")
+          + "\(column.affinity.rawValue), which cannot become \(type.rawValue)")
     }
     column.type = type
   }

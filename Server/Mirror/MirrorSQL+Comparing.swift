@@ -15,7 +15,7 @@ extension MirrorSQL {
   /// The statements of a comparison: a table for the replica's rows, and these rows. The types are
   /// the mirror's: a company's type may round a value.
   var makeCopy: String {
-    let columns = table.all.map { "NULL::\($0.type.sql) AS \(quoted($0.name))" }
+    let columns = table.all.map { "NULL::\($0.type.rawValue) AS \(quoted($0.name))" }
     return "CREATE TEMP TABLE ferry_copy ON COMMIT DROP AS SELECT "
       + columns.joined(separator: ", ") + " WITH NO DATA"
   }

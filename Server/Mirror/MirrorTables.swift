@@ -110,7 +110,7 @@ struct MirrorTables {
         """),
       [
         .text(sql.target), .array(PostgresArray(columns.map { Optional($0.name.text) })),
-        .array(PostgresArray(columns.map { Optional($0.type.sql) })),
+        .array(PostgresArray(columns.map { Optional($0.type.rawValue) })),
       ])
     for (row, column) in zip(found, columns) {
       guard let type = try row.ifPresent(0, as: String.self) else {

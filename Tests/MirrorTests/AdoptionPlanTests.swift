@@ -84,7 +84,7 @@ struct AdoptionPlanTests {
   func types(_ type: String, _ precision: Int?, _ affinity: String, _ mirrored: String) throws {
     let found = Self.column("c", type, precision: precision).mirrored
     #expect(found?.affinity.rawValue == affinity)
-    #expect(found?.type.sql == mirrored)
+    #expect(found?.type.rawValue == mirrored)
     if let found { #expect(found.type.suits(found.affinity)) }
   }
 

@@ -140,6 +140,16 @@ struct MirrorPartitionTests {
     // A detached one is no part of the table any more.
     try stage.sql("UPDATE payments_2 SET amount = 9; UPDATE payments SET amount = amount + 1")
     try await Self.expectEqual("beside a detached partition", company, count: after)
+    // A partition that comes back with other rows.
+    try stage.sql(
+      """
+      BEGIN; ALTER TABLE payments DETACH PARTITION payments_1;
+      UPDATE payments_1 SET amount = 77 WHERE id = 1; DELETE FROM payments_1 WHERE id = 2;
+      ALTER TABLE payments ATTACH PARTITION payments_1
+        FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+      INSERT INTO customers VALUES (12); COMMIT
+      """)
+    try await Self.expectEqual("with a partition that returned", company, count: after - 1)
     try stage.sql("DROP TABLE payments_2")
     try await Self.end(run, company)
   }

@@ -143,7 +143,7 @@ struct MirrorShapeTests {
       CREATE TABLE order_details(order_id smallint REFERENCES orders,
         product_id smallint REFERENCES products, price real NOT NULL, quantity smallint NOT NULL,
         discount real NOT NULL, exact numeric, PRIMARY KEY (order_id, product_id));
-      INSERT INTO categories VALUES (1, 'Tea', '\\\\x00ff27'), (2, 'Fish', '');
+      INSERT INTO categories VALUES (1, 'Tea', '\\x00ff27'), (2, 'Fish', '');
       INSERT INTO customers VALUES ('TEAGO', 'Tea & Go', 'N''th', 'ab'), ('X', 'Short', NULL, NULL);
       INSERT INTO products VALUES (1, 'Green', 1, 0.1, 3, 0), (2, 'Cod', 2, 21.35, NULL, 1);
       INSERT INTO orders VALUES (10, 'TEAGO', '1996-07-04', NULL, 32.38, 'Way 1'),

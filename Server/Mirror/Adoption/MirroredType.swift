@@ -54,11 +54,11 @@ struct CompanyType: Sendable, Equatable {
 
   /// The reason if no text keeps each value; `nil` if one does.
   var obstacle: String? {
-    if parts.contains("money") { return "depends on the locale of the database" }
+    if parts.contains(where: { $0 == "money" }) { return "depends on the locale of the database" }
     if parts.contains(where: Self.unreadable.contains) {
       return "depends on other objects of the database"
     }
-    return isComposed && parts.contains("xml") ? "has XML in another type" : nil
+    return isComposed && parts.contains { $0 == "xml" } ? "has XML in another type" : nil
   }
 
   /// The type whose texts travel; `nil` if there is an obstacle.
@@ -144,7 +144,7 @@ extension CompanyColumn {
       guard let match = sql.wholeMatch(of: pattern) else { return nil }
       return String(match.1).replacing(bytes: "''", with: "'")
     default:
-      if origin?.element != nil { return sql.hasPrefix("'{}'::") ? "[]" : nil }
+      if origin?.element != nil { return sql.begins(with: "'{}'::") ? "[]" : nil }
       guard origin?.isEnum == true else { return nil }
       let pattern = /'((?:[^']|'')*)'::[^']+/.matchingSemantics(.unicodeScalar)
       guard let match = sql.wholeMatch(of: pattern) else { return nil }

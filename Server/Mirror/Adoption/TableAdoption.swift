@@ -31,7 +31,7 @@ package struct TableAdoption: Sendable {
     for table in plan.tables {
       configuration.adoptions[table.name.text] = table.adoption
       for (column, type) in table.types {
-        configuration.types["\(table.name).\(column)"] = type.sql
+        configuration.types["\(table.name).\(column)"] = type.rawValue
       }
     }
     return configuration

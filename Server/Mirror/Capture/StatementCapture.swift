@@ -48,12 +48,16 @@ struct StatementCapture {
   }
 
   /// The beginning of the function for a table with partitions: a detached one is no part of the
-  /// table any more. An update moves a row to another partition by a delete and an insert, and a
+  /// table, but may become one again. An update moves a row to another partition by a delete and an insert, and a
   /// trigger may leave out the insert. The pairs of rows have no order then.
   private var checkPartition: String {
     guard let partitions = sql.partitions else { return "" }
     return """
-      IF pg_partition_root(TG_RELID)::oid IS DISTINCT FROM \(partitions.root)::oid THEN RETURN NULL; END IF;
+      IF pg_partition_root(TG_RELID)::oid IS DISTINCT FROM \(partitions.root)::oid THEN
+          UPDATE \(MirrorSQL.ledger).partitions SET compared = false
+            WHERE mirror = \(mirror) AND tab = \(literal) AND part = TG_RELID AND compared;
+          RETURN NULL;
+        END IF;
         IF TG_OP = 'UPDATE' THEN
           BEGIN
             IF (SELECT count(*) FROM old_rows) <> (SELECT count(*) FROM new_rows) THEN

@@ -22,7 +22,8 @@ package final class ReplicationStream {
   /// Settings on which the texts of values depend.
   package static let settings = PostgresSettings([
     ("datestyle", "ISO, YMD"), ("intervalstyle", "postgres"), ("timezone", "UTC"),
-    ("extra_float_digits", "1"), ("bytea_output", "hex"), ("search_path", "pg_catalog, pg_temp"),
+    ("extra_float_digits", "1"), ("bytea_output", "hex"), ("xmloption", "content"),
+    ("search_path", "pg_catalog, pg_temp"),
     ("statement_timeout", "0"), ("lock_timeout", "0"),
   ])
 
