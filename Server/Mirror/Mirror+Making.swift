@@ -39,9 +39,7 @@ extension Mirror {
       let plan = try configuration.plan(try await replica.schema())
       await replica.close()
       guard plan.tables.isEmpty else { return plan }
-      throw MirrorFault(
-        description: "the schema of space \(configuration.space) defines no table that can be "
-          + "mirrored" + (plan.omitted.first.map { ": \($0)" } ?? ""))
+      throw MirrorFault(description: plan.emptyFault(of: configuration.space))
     } catch {
       await replica.close()
       throw error
@@ -52,6 +50,9 @@ extension Mirror {
     _ configuration: MirrorConfiguration, _ plan: MirrorPlan, isKnown: Bool
   ) async throws {
     try await PostgresPool.once(configuration.database) { pool in
+      let schema = configuration.schema
+      let faults = try await pool.run { try MirrorRights(schema, $0).faults(makesTables: true) }
+      try MirrorFault.raise(faults)
       _ = try await MirrorLedger.enter(configuration, plan, again: isKnown, pool)
     }
   }

@@ -146,6 +146,12 @@ extension Mirror {
 }
 
 extension MirrorFault {
+  static func taken(_ name: String) -> MirrorFault {
+    MirrorFault(
+      description: "the database has a mirror \(name) already; choose another name, or remove that "
+        + "one with `ferryd mirror remove \(name)`; --database helps if its folder is lost")
+  }
+
   static func missing(_ name: String) -> MirrorFault {
     MirrorFault(
       description: "the database has no mirror \(name); make it with the command that was cut short"

@@ -50,7 +50,28 @@ extension MirrorLedger {
   /// Returns the tables whose writes are not recorded: programs' writes have recorded it, or the
   /// table, a column or the triggers are gone. A row hidden from the mirror would count as deleted.
   func stops(_ connection: PostgresConnection) throws -> [MirrorStop] {
-    let rows = try connection.query(
+    let rows = try foundStops(connection)
+    // Nothing else shows that writes may have been missed.
+    for row in rows where try row.bool(2) {
+      try store(MirrorStop(table: try row.text(0), reason: try row.text(1)), connection)
+    }
+    let stops = try rows.map { MirrorStop(table: try $0.text(0), reason: try $0.text(1)) }
+    let unlogged = try MirrorLog.stops(number, connection)
+    for stop in unlogged { try store(stop, connection) }
+    return stops + unlogged.filter { stop in !stops.contains { $0.table == stop.table } }
+  }
+
+  /// Returns the same tables, and stores nothing.
+  func presentStops(_ connection: PostgresConnection) throws -> [MirrorStop] {
+    let stops = try foundStops(connection).map {
+      MirrorStop(table: try $0.text(0), reason: try $0.text(1))
+    }
+    let unlogged = try MirrorLog.stops(number, connection)
+    return stops + unlogged.filter { stop in !stops.contains { $0.table == stop.table } }
+  }
+
+  private func foundStops(_ connection: PostgresConnection) throws -> PostgresRows {
+    try connection.query(
       PostgresStatement(
         "mirror_stops",
         """
@@ -83,14 +104,6 @@ extension MirrorLedger {
                   AND g.tgenabled <> 'D')))) s
         GROUP BY tab ORDER BY tab
         """), [.int8(number)])
-    // Nothing else shows that writes may have been missed.
-    for row in rows where try row.bool(2) {
-      try store(MirrorStop(table: try row.text(0), reason: try row.text(1)), connection)
-    }
-    let stops = try rows.map { MirrorStop(table: try $0.text(0), reason: try $0.text(1)) }
-    let unlogged = try MirrorLog.stops(number, connection)
-    for stop in unlogged { try store(stop, connection) }
-    return stops + unlogged.filter { stop in !stops.contains { $0.table == stop.table } }
   }
 
   /// Stores a stop until ``resume(_:)``.

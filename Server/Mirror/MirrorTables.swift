@@ -27,10 +27,7 @@ struct MirrorTables {
         ON CONFLICT (name) DO NOTHING RETURNING number
         """), names)
     guard let number = try made.first?.int8(0) else {
-      throw MirrorFault(
-        description: "the database has a mirror \(configuration.name) already; "
-          + "choose another name, or remove that one with "
-          + "`ferryd mirror remove \(configuration.name)`; --database helps if its folder is lost")
+      throw MirrorFault.taken(configuration.name)
     }
     return (number, true)
   }

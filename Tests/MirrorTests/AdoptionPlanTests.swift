@@ -356,4 +356,37 @@ struct AdoptionPlanTests {
     other.tables["tasks"]?.definition?.references = []
     #expect(throws: MirrorFault.self) { try plan.added(to: other) }
   }
+
+  @Test("one plan names the reasons against all tables, and keeps the suitable ones")
+  func refusals() throws {
+    var view = Self.lists
+    (view.name, view.kind) = ("view", "v")
+    var bare = Self.lists
+    (bare.name, bare.key) = ("bare", [])
+    let plan = AdoptionPlan(suitable: [view, Self.lists, bare, Self.tasks], [:])
+    #expect(plan.tables.map(\.name) == ["lists", "tasks"])
+    #expect(plan.tables[1].definition.references.map(\.table) == ["lists"])
+    #expect(
+      plan.refused.map(\.description) == [
+        "table view cannot be adopted: it is a view",
+        "table bare cannot be adopted: it has no primary key",
+      ])
+    #expect(
+      throws: MirrorFault(
+        description: plan.refused.map(\.description).joined(separator: "; "))
+    ) { try AdoptionPlan([view, Self.lists, bare], [:]) }
+  }
+
+  @Test("a unique key without all its columns stays behind with the reason")
+  func unique() throws {
+    var table = Self.tasks
+    table.references = []
+    table.columns.append(
+      CompanyColumn(name: "size", type: "int4", shownType: "integer", isGenerated: true))
+    table.unique = [["title"], ["title", "size"]]
+    let plan = try plan(table)
+    #expect(plan.tables[0].definition.unique == [["title"]])
+    #expect(
+      plan.omitted.last == "unique key (title, size) of table tasks: column size does not travel")
+  }
 }

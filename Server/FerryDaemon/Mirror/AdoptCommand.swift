@@ -52,29 +52,11 @@ extension MirrorCommands {
         """), flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
-    let column = try spaceColumn(arguments)
     if let pattern = arguments.stringIfPresent("space-name") {
-      return try await adoptGroup(name, column, pattern, arguments)
+      return try await adoptGroup(
+        try group(name, try spaceColumn(arguments), pattern, arguments), arguments)
     }
-    guard let space = arguments.stringIfPresent("space") else {
-      throw UsageError(
-        .missingOption, "--space is missing", why: "the rows become rows of a space",
-        next: "add --space NAME, or --space-name PATTERN")
-    }
-    var configuration = try configuration(name, space: space, arguments)
-    configuration.adoptions = try adoptions(arguments)
-    if let column {
-      guard let value = column.value else {
-        throw UsageError(
-          .invalidValue, "'\(column.name)' names no column and a value",
-          why: "--space-column takes COLUMN=VALUE for one space",
-          next: "write --space-column account_id=7, or add --space-name 'account-{}'")
-      }
-      for table in configuration.tables {
-        configuration.adoptions[table]?.space = SpaceColumn(column.name, value: value)
-      }
-    }
-    let started = configuration
+    let started = try adoption(name, arguments)
     try await warnOfRole(name, started.database)
     let plan = try await explained(name) {
       try await MirrorAdopter(started, in: folder, token: TokenOptions.token(arguments))
@@ -108,6 +90,32 @@ extension MirrorCommands {
     return .done
   }
 
+  /// Returns the settings of a mirror for one space.
+  static func adoption(
+    _ name: String, _ arguments: ParsedArguments
+  ) throws -> MirrorConfiguration {
+    let column = try spaceColumn(arguments)
+    guard let space = arguments.stringIfPresent("space") else {
+      throw UsageError(
+        .missingOption, "--space is missing", why: "the rows become rows of a space",
+        next: "add --space NAME, or --space-name PATTERN")
+    }
+    var configuration = try configuration(name, space: space, arguments)
+    configuration.adoptions = try adoptions(arguments)
+    if let column {
+      guard let value = column.value else {
+        throw UsageError(
+          .invalidValue, "'\(column.name)' names no column and a value",
+          why: "--space-column takes COLUMN=VALUE for one space",
+          next: "write --space-column account_id=7, or add --space-name 'account-{}'")
+      }
+      for table in configuration.tables {
+        configuration.adoptions[table]?.space = SpaceColumn(column.name, value: value)
+      }
+    }
+    return configuration
+  }
+
   /// Returns the travelling parts of the tables.
   static func adoptions(_ arguments: ParsedArguments) throws -> [String: MirrorAdoption] {
     var adoptions: [String: MirrorAdoption] = [:]
@@ -121,7 +129,7 @@ extension MirrorCommands {
     return adoptions
   }
 
-  private static func spaceColumn(
+  static func spaceColumn(
     _ arguments: ParsedArguments
   ) throws -> (name: String, value: String?)? {
     guard let text = arguments.stringIfPresent("space-column") else { return nil }

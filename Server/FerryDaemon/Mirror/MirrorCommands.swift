@@ -18,7 +18,7 @@ enum MirrorCommands {
       do, and the space's rules decide conflicts. One process runs a mirror: `ferryd mirror run`, or \
       a server that has --mirror.
       """,
-    options: [mirrorsOption], subcommands: [add, adopt, list, run, status, verify, remove],
+    options: [mirrorsOption], subcommands: [plan, add, adopt, list, run, status, verify, remove],
     examples: [
       ExampleSpec(
         "Mirror a space into schema app",
@@ -77,16 +77,7 @@ enum MirrorCommands {
     flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
-    var configuration = try configuration(name, space: try arguments.string("space"), arguments)
-    for text in arguments.strings("type") {
-      let parts = text.parts(at: "=", most: 2).map(String.init)
-      guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
-        throw UsageError(
-          .invalidValue, "'\(text)' gives no type", why: "--type takes TABLE.COLUMN=TYPE",
-          next: "write --type tasks.done=boolean")
-      }
-      configuration.types[parts[0]] = parts[1]
-    }
+    let configuration = try addition(name, arguments)
     try await warnOfRole(name, configuration.database)
     let plan = try await explained(name) {
       try await Mirror.add(

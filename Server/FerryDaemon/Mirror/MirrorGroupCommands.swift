@@ -12,11 +12,11 @@ extension MirrorCommands {
 
   // MARK: Adopting
 
-  /// Begins a group, and uploads the rows of the existing values.
-  static func adoptGroup(
+  /// Returns the settings of a group.
+  static func group(
     _ name: String, _ column: (name: String, value: String?)?, _ pattern: String,
     _ arguments: ParsedArguments
-  ) async throws -> ExitStatus {
+  ) throws -> MirrorGroupConfiguration {
     guard let column, column.value == nil, arguments.stringIfPresent("space") == nil else {
       throw UsageError(
         .invalidValue, "--space-name does not fit the other options",
@@ -30,8 +30,15 @@ extension MirrorCommands {
         why: "the mirrors of a group capture by triggers", next: "leave out --capture")
     }
     mirror.adoptions = try adoptions(arguments)
-    let configuration = MirrorGroupConfiguration(
+    return MirrorGroupConfiguration(
       mirror, column: column.name, pattern: pattern, token: try TokenOptions.token(arguments))
+  }
+
+  /// Begins a group, and uploads the rows of the existing values.
+  static func adoptGroup(
+    _ configuration: MirrorGroupConfiguration, _ arguments: ParsedArguments
+  ) async throws -> ExitStatus {
+    let name = configuration.name
     let root = try root(arguments)
     try await warnOfRole(name, configuration.database)
     let (group, failed) = try await explained(name) {

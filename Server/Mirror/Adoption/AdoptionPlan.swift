@@ -15,30 +15,70 @@ package struct AdoptionPlan: Sendable, Equatable {
     package var adoption: MirrorAdoption
   }
 
+  /// A part of a table left behind.
+  package struct LeftPart: Sendable, Equatable, CustomStringConvertible {
+    package enum Kind: String, Sendable {
+      case column
+      case unique = "unique key"
+      case reference = "foreign key"
+    }
+
+    package var kind: Kind
+    package var columns: [String]
+    package var table: Name
+    package var reason: String
+
+    init(kind: Kind, columns: [String], of table: Name, _ reason: String) {
+      (self.kind, self.columns, self.table, self.reason) = (kind, columns, table, reason)
+    }
+
+    package var description: String {
+      let names = columns.joined(separator: ", ")
+      return kind == .column
+        ? "column \(table).\(names): \(reason)"
+        : "\(kind.rawValue) (\(names)) of table \(table): \(reason)"
+    }
+  }
+
   /// In the order of the request.
   package private(set) var tables: [Table] = []
-  /// Columns and foreign keys left behind, with the reason.
-  package private(set) var omitted: [String] = []
+  /// Parts left behind, with the reason.
+  package private(set) var left: [LeftPart] = []
+  package var omitted: [String] { left.map(\.description) }
+  /// The reasons against the other tables.
+  package private(set) var refused: [MirrorFault] = []
 
   /// Creates a plan.
   ///
   /// - Parameters:
   ///   - found: the tables, as PostgreSQL describes them.
   ///   - chosen: the travelling parts, by the table's name.
-  /// - Throws: ``MirrorFault`` for an unsuitable table.
+  /// - Throws: ``MirrorFault`` for unsuitable tables.
   init(_ found: [CompanyTable], _ chosen: [String: MirrorAdoption]) throws(MirrorFault) {
+    self.init(suitable: found, chosen)
+    try MirrorFault.raise(refused)
+  }
+
+  /// Creates a plan of the suitable tables.
+  init(suitable found: [CompanyTable], _ chosen: [String: MirrorAdoption]) {
+    var suitable: [CompanyTable] = []
     for table in found {
-      var omitted: [String] = []
-      tables.append(try Self.table(table, chosen[table.name] ?? MirrorAdoption(), &omitted))
-      self.omitted += omitted
+      var left: [LeftPart] = []
+      do throws(MirrorFault) {
+        tables.append(try Self.table(table, chosen[table.name] ?? MirrorAdoption(), &left))
+        suitable.append(table)
+        self.left += left
+      } catch {
+        refused.append(error)
+      }
     }
-    for (index, table) in found.enumerated() { addReferences(of: table, at: index) }
+    for (index, table) in suitable.enumerated() { addReferences(of: table, at: index) }
   }
 
   // MARK: One table
 
   private static func table(
-    _ table: CompanyTable, _ adoption: MirrorAdoption, _ omitted: inout [String]
+    _ table: CompanyTable, _ adoption: MirrorAdoption, _ left: inout [LeftPart]
   ) throws(MirrorFault) -> Table {
     if let fault = fault(of: table) ?? partitionFault(of: table, adoption) {
       throw MirrorFault(description: "table \(table.name) cannot be adopted: \(fault)")
@@ -69,7 +109,7 @@ package struct AdoptionPlan: Sendable, Equatable {
               + "travel, since \(reason); it is NOT NULL without a default, so that no device could "
               + "add a row")
         }
-        omitted.append("column \(table.name).\(column.name): \(reason)")
+        left.append(LeftPart(kind: .column, columns: [column.name], of: made.name, reason))
         continue
       }
       guard let type = column.mirrored else { continue }
@@ -79,8 +119,13 @@ package struct AdoptionPlan: Sendable, Equatable {
     }
     let travelling = keys.union(made.definition.columns.map(\.name))
     made.adoption.columns = made.definition.columns.map(\.name.text)
-    for unique in table.unique where unique.allSatisfy({ travelling.contains(Name($0)) }) {
-      made.definition.unique.append(unique.map { Name($0) })
+    for unique in table.unique {
+      guard let absent = unique.first(where: { !travelling.contains(Name($0)) }) else {
+        made.definition.unique.append(unique.map { Name($0) })
+        continue
+      }
+      left.append(
+        LeftPart(kind: .unique, columns: unique, of: made.name, "column \(absent) does not travel"))
     }
     return made
   }
@@ -184,8 +229,8 @@ package struct AdoptionPlan: Sendable, Equatable {
   private mutating func addReferences(of table: CompanyTable, at index: Int) {
     for reference in table.references {
       if let reason = obstacle(to: reference, at: index) {
-        let columns = reference.columns.joined(separator: ", ")
-        omitted.append("foreign key (\(columns)) of table \(table.name): \(reason)")
+        left.append(
+          LeftPart(kind: .reference, columns: reference.columns, of: Name(table.name), reason))
         continue
       }
       tables[index].definition.references.append(
@@ -215,27 +260,50 @@ package struct AdoptionPlan: Sendable, Equatable {
 
   // MARK: The space
 
+  /// The definition of a table in the space, compared with a plan's.
+  package enum Definition: Sendable, Equatable {
+    case missing, equal
+    /// The first difference.
+    case other(String)
+  }
+
+  /// Compares the definition of a table with the space's.
+  package func definition(of table: Table, in schema: SpaceSchema) -> Definition {
+    guard let known = schema.tables[table.name]?.definition else { return .missing }
+    return table.definition.difference(from: known).map(Definition.other) ?? .equal
+  }
+
+  /// Returns the reasons against the definitions of the space.
+  package func disagreements(with schema: SpaceSchema) -> [MirrorFault] {
+    tables.compactMap { table in
+      guard case .other(let difference) = definition(of: table, in: schema) else { return nil }
+      return MirrorFault(
+        description: "the space defines table \(table.name) in another way: \(difference); "
+          + "choose the columns with --columns, or adopt the table into another space")
+    }
+  }
+
   /// Returns the schema of the space with the definitions; `nil` if it has them already.
   ///
   /// - Throws: ``MirrorFault`` if it defines a table in another way.
   package func added(to schema: SpaceSchema) throws(MirrorFault) -> SpaceSchema? {
+    try MirrorFault.raise(disagreements(with: schema))
+    let missing = tables.filter { definition(of: $0, in: schema) == .missing }
+    if missing.isEmpty { return nil }
     var result = schema
-    var isNew = false
-    for table in tables {
-      guard let known = schema.tables[table.name]?.definition else {
-        result.tables[table.name, default: .standard].definition = table.definition
-        isNew = true
-        continue
-      }
-      if let difference = table.definition.difference(from: known) {
-        throw MirrorFault(
-          description: "the space defines table \(table.name) in another way: \(difference); "
-            + "choose the columns with --columns, or adopt the table into another space")
-      }
+    for table in missing {
+      result.tables[table.name, default: .standard].definition = table.definition
     }
-    guard isNew else { return nil }
     result.version += 1
     return result
+  }
+}
+
+extension MirrorFault {
+  /// Throws all of some faults as one; returns if there are none.
+  static func raise(_ faults: [MirrorFault]) throws(MirrorFault) {
+    if faults.isEmpty { return }
+    throw MirrorFault(description: faults.map(\.description).joined(separator: "; "))
   }
 }
 

@@ -24,10 +24,7 @@ package struct MirrorAdopter: Sendable {
 
   private func begin(_ pool: PostgresPool) async throws -> AdoptionPlan {
     let asked = TableAdoption(configuration)
-    let plan = try await pool.run { [configuration] in
-      try configuration.checkCapture($0)
-      return try asked.plan($0)
-    }
+    let plan = try await pool.run { try asked.plan($0) }
     let configuration = asked.configuration(for: plan)
     try folder.make()
     // Another process may begin the same one: a running group, beside `ferryd mirror adopt`.

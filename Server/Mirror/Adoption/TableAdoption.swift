@@ -4,25 +4,16 @@ import FerryProtocol
 /// The part of an adoption in PostgreSQL: it reads the company's tables, and creates triggers for
 /// them. All calls block.
 package struct TableAdoption: Sendable {
-  private let configuration: MirrorConfiguration
+  let configuration: MirrorConfiguration
 
   /// - Parameter configuration: names the tables, and their travelling parts.
   package init(_ configuration: MirrorConfiguration) { self.configuration = configuration }
 
   /// Reads the tables.
   ///
-  /// - Throws: ``MirrorFault`` for a missing or unsuitable table.
+  /// - Throws: ``MirrorFault`` with all reasons of the database against the adoption.
   package func plan(_ connection: PostgresConnection) throws -> AdoptionPlan {
-    try connection.transaction(.snapshot) { connection in
-      let reader = CompanyReader(connection: connection, schema: configuration.schema)
-      let tables = try configuration.tables.map(reader.table)
-      var adoptions = configuration.adoptions
-      for table in tables {
-        guard let space = adoptions[table.name]?.space else { continue }
-        adoptions[table.name]?.space = try reader.canonical(space, of: table)
-      }
-      return try AdoptionPlan(tables, adoptions)
-    }
+    try survey(connection).checked()
   }
 
   /// Returns the settings of the mirror for the tables as they are.

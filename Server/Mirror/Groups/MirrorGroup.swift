@@ -79,17 +79,7 @@ package struct MirrorGroup: Sendable {
   /// Checks the tables' suitability for adoption.
   private func check(_ pool: PostgresPool) async throws {
     let configuration = configuration
-    try await pool.run { connection in
-      try connection.transaction(.snapshot) { connection in
-        let reader = CompanyReader(connection: connection, schema: configuration.schema)
-        var adoptions = configuration.adoptions
-        for table in configuration.tables {
-          adoptions[table, default: MirrorAdoption()].space = SpaceColumn(
-            configuration.column, value: "")
-        }
-        _ = try AdoptionPlan(configuration.tables.map(reader.table), adoptions)
-      }
-    }
+    _ = try await pool.run { try TableAdoption(configuration.withoutValue).plan($0) }
   }
 
   private func watch(_ pool: PostgresPool) async throws {

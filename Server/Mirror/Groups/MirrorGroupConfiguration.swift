@@ -28,15 +28,23 @@ package struct MirrorGroupConfiguration: Codable, Sendable, Equatable {
   ///
   /// - Throws: ``MirrorFault`` if no space can have the name.
   func mirror(for value: String) throws(MirrorFault) -> MirrorConfiguration {
+    mirror(
+      SpacePattern.mirror(of: name, for: value), space: try SpacePattern(pattern).space(for: value),
+      value: value)
+  }
+
+  /// The settings of a mirror of the group, without a value.
+  var withoutValue: MirrorConfiguration { mirror(name, space: pattern, value: "") }
+
+  private func mirror(_ name: String, space: String, value: String) -> MirrorConfiguration {
     var mirror = MirrorConfiguration(
-      name: SpacePattern.mirror(of: name, for: value), server: server,
-      space: try SpacePattern(pattern).space(for: value), database: database, schema: schema)
+      name: name, server: server, space: space, database: database, schema: schema)
     mirror.tables = tables
     mirror.adoptions = adoptions
     for table in tables {
       mirror.adoptions[table, default: MirrorAdoption()].space = SpaceColumn(column, value: value)
     }
-    mirror.group = name
+    mirror.group = self.name
     return mirror
   }
 }

@@ -1,0 +1,112 @@
+import FerryCommandLine
+import FerryMirror
+import FerryPlatform
+
+/// `ferryd mirror plan`.
+extension MirrorCommands {
+  static let plan = CommandSpec(
+    "plan", summary: "Show the effects of `adopt` or `add` before, without any change.",
+    discussion: """
+      The options are those of `ferryd mirror adopt`, and with --add those of `ferryd mirror add`. The \
+      plan shows each column with the type on devices, all parts that do not travel, the definitions \
+      that the space would get, and all reasons against it. It writes nothing to the database, to the \
+      space or to a folder: a role that may only read the tables, and a token of the role reader, are \
+      enough to plan. Then the plan names the missing rights. Without --space, --space-name and \
+      --table, it shows an existing mirror: changes of the tables and of the space's schema since, and \
+      reasons for a stop. Exit code 0: the command would begin, or the mirror would run. Exit code 1: \
+      it would be refused. Exit code 4: the mirror has stopped, or would stop itself.
+      """,
+    options: adopt.options.filter { $0.name != "table" } + [
+      OptionSpec(
+        "table", value: "NAME", help: "A table to adopt, or with --add to mirror instead of all.",
+        repeated: true),
+      OptionSpec(
+        "type", value: "TABLE.COLUMN=TYPE", help: "With --add: another type of a column.",
+        repeated: true),
+    ],
+    flags: [
+      FlagSpec("add", help: "Show the effects of `ferryd mirror add`."), JSONOption.flag,
+    ], arguments: [nameArgument],
+    examples: [
+      ExampleSpec(
+        "See how a table would travel",
+        "ferryd mirror plan crm --server http://127.0.0.1:8080 --space crm "
+          + "--database postgres://app@db/company --table tasks"),
+      ExampleSpec("See the changes since a mirror was made", "ferryd mirror plan crm"),
+    ]
+  ) { arguments in
+    let (name, folder) = try folder(arguments)
+    let isPresent = try isPresent(name, folder, arguments)
+    let preview = try await explained(name) {
+      isPresent
+        ? try await MirrorPreviewer.present(folder) : try await future(name, folder, arguments)
+    }
+    if arguments.flag("json") {
+      try TextOutput.standardOutput.line(preview.json.text)
+    } else {
+      try TextOutput.standardOutput.lines(
+        preview.lines(
+          width: Terminal.current().tableWidth, isPresent: isPresent,
+          command: arguments.flag("add") ? "add" : "adopt"))
+    }
+    if preview.isPossible { return .done }
+    return isPresent ? .needsUser : .failed
+  }
+
+  /// Returns `true` if the command names an existing mirror alone.
+  private static func isPresent(
+    _ name: String, _ folder: MirrorFolder, _ arguments: ParsedArguments
+  ) throws -> Bool {
+    let named = ["space", "space-name"].compactMap { arguments.stringIfPresent($0) }
+    guard named.isEmpty, arguments.strings("table").isEmpty, !arguments.flag("add") else {
+      return false
+    }
+    guard !folder.isGroup else {
+      throw UsageError(
+        .invalidValue, "\(name) is a group of mirrors", why: "a plan shows one present mirror",
+        next: "name a mirror of the group: `ferryd mirror list` lists them; or give all options of "
+          + "`ferryd mirror adopt`")
+    }
+    return true
+  }
+
+  private static func future(
+    _ name: String, _ folder: MirrorFolder, _ arguments: ParsedArguments
+  ) async throws -> MirrorPreview {
+    let token = try TokenOptions.token(arguments)
+    if arguments.flag("add") {
+      return try await MirrorPreviewer(
+        try addition(name, arguments), in: folder, token: token
+      ).addition()
+    }
+    guard !arguments.strings("table").isEmpty else {
+      throw UsageError(
+        .missingOption, "--table is missing", why: "`adopt` makes named tables a space's",
+        next: "add --table NAME, or --add for a mirror that makes its tables")
+    }
+    if let pattern = arguments.stringIfPresent("space-name") {
+      let group = try group(name, try spaceColumn(arguments), pattern, arguments)
+      return try await MirrorPreviewer.adoption(group, in: folder)
+    }
+    return try await MirrorPreviewer(
+      try adoption(name, arguments), in: folder, token: token
+    ).adoption()
+  }
+
+  /// Returns the settings of a mirror that makes its tables.
+  static func addition(
+    _ name: String, _ arguments: ParsedArguments
+  ) throws -> MirrorConfiguration {
+    var configuration = try configuration(name, space: try arguments.string("space"), arguments)
+    for text in arguments.strings("type") {
+      let parts = text.parts(at: "=", most: 2).map(String.init)
+      guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
+        throw UsageError(
+          .invalidValue, "'\(text)' gives no type", why: "--type takes TABLE.COLUMN=TYPE",
+          next: "write --type tasks.done=boolean")
+      }
+      configuration.types[parts[0]] = parts[1]
+    }
+    return configuration
+  }
+}

@@ -1,0 +1,61 @@
+import FerryPostgres
+import FerryProtocol
+
+/// The tables of a company before an adoption, and all reasons of the database against it.
+package struct AdoptionSurvey: Sendable, Equatable {
+  /// The readable tables, in the order of the request.
+  let found: [CompanyTable]
+  /// The suitable tables. A missing right makes no table unsuitable here.
+  package let plan: AdoptionPlan
+  /// The reasons against the adoption.
+  package let faults: [MirrorFault]
+
+  /// - Throws: ``MirrorFault`` with all reasons against the adoption.
+  package func checked() throws(MirrorFault) -> AdoptionPlan {
+    try MirrorFault.raise(faults)
+    return plan
+  }
+}
+
+extension TableAdoption {
+  /// Reads the tables, and changes nothing.
+  ///
+  /// - Throws: `PostgresError`.
+  package func survey(_ connection: PostgresConnection) throws -> AdoptionSurvey {
+    try connection.transaction(.snapshot) { connection in
+      var faults: [MirrorFault] = []
+      func collecting<Value>(_ body: () throws -> Value) throws -> Value? {
+        do {
+          return try body()
+        } catch let fault as MirrorFault {
+          faults.append(fault)
+          return nil
+        }
+      }
+      _ = try collecting { try configuration.checkCapture(connection) }
+      let reader = CompanyReader(connection: connection, schema: configuration.schema)
+      let tables = try configuration.tables.compactMap { name in
+        try collecting { try reader.table(name) }
+      }
+      let rights = try MirrorRights(configuration.schema, connection)
+      faults += rights.faults(makesTables: false)
+      var adoptions = configuration.adoptions
+      for table in tables {
+        // A group has no value yet.
+        guard let space = adoptions[table.name]?.space, !space.value.isEmpty else { continue }
+        let canonical = try collecting { try reader.canonical(space, of: table) }
+        // The failed query has ended the transaction.
+        guard let canonical else { break }
+        adoptions[table.name]?.space = canonical
+      }
+      faults += AdoptionPlan(suitable: tables, adoptions).refused
+      let permitted = tables.map { table in
+        var table = table
+        table.missingRights = []
+        return table
+      }
+      return AdoptionSurvey(
+        found: tables, plan: AdoptionPlan(suitable: permitted, adoptions), faults: faults)
+    }
+  }
+}
