@@ -151,7 +151,7 @@ package final class Mirror: Sendable {
         let hasMore = try await rounds.run(&state)
         if hadFault { try await rounds.recordStop(nil) }
         hadFault = false
-        onRound(try await rounds.figures(isStopped: false))
+        onRound(try await rounds.figures(isStopped: false, isComplete: !hasMore))
         if hasMore { wake.yield() }
         pause = .milliseconds(250)
       } catch let stopped as MirrorStopped {
@@ -163,7 +163,8 @@ package final class Mirror: Sendable {
         // Nothing travels until the right is granted.
         let isRefused = (error as? PostgresError)?.isAboutRights == true
         log(isRefused ? "stopped" : "error", "\(error)")
-        if isRefused, let figures = try? await rounds.figures(isStopped: true) { onRound(figures) }
+        // The space alone may be out of reach.
+        if let figures = try? await rounds.figures(isStopped: isRefused) { onRound(figures) }
         try? await rounds.recordStop(error)
         hadFault = true
         // The database may be another one now, restored from a backup.
@@ -247,16 +248,11 @@ package final class Mirror: Sendable {
     package var bytes: Int64?
     /// True if PostgreSQL keeps it without a limit, and so may fill the disk.
     package var isUnlimited: Bool
+    /// True if PostgreSQL promises to keep it: it is within the limits.
+    package var isSafe: Bool
   }
 
   package func status() async throws -> Status { try await rounds.status() }
-
-  /// The work that a running mirror leaves to a person.
-  package struct Figures: Sendable, Equatable {
-    package var unsent: Int64
-    package var deferred: Int64
-    package var isStopped: Bool
-  }
 
   // MARK: Comparing
 

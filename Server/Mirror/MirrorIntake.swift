@@ -31,7 +31,9 @@ struct MirrorIntake: Sendable {
     try await parts.pool.run { try parts.ledger.forgetAnswers(parts.sql, $0) }
     let captured = try await parts.pool.run { try parts.ledger.captured($0) }
     guard !captured.writes.isEmpty else { return false }
-    for failure in try await apply(captured) {
+    let failures = try await apply(captured)
+    parts.sides.tally.add(rejected: failures.count)
+    for failure in failures {
       let key = failure.write.key.map { $0 ?? "NULL" }.joined(separator: ", ")
       parts.log("rejected", "\(failure.write.table) \(key): \(failure.reason)")
     }

@@ -51,25 +51,6 @@ struct MirrorLook: Sendable {
     }
   }
 
-  func figures(
-    isStopped: Bool, _ connection: PostgresConnection
-  ) throws -> Mirror.Figures {
-    let waiting = try openFile().flatMap { file in
-      try ReplicaSnapshot.read(file) { Int64(try $0.rejectedCount()) }
-    }
-    let row = try connection.query(
-      PostgresStatement(
-        "mirror_figures",
-        """
-        SELECT (SELECT count(*) FROM ferry_mirror.unsent WHERE mirror = $1),
-          (SELECT count(*) FROM ferry_mirror.deferred WHERE mirror = $1)
-        """), [.int8(ledger.number)]
-    ).first
-    return Mirror.Figures(
-      unsent: try row?.int8(0) ?? 0, deferred: (try row?.int8(1) ?? 0) + (waiting ?? 0),
-      isStopped: isStopped)
-  }
-
   private func fileState(_ limit: Int) throws -> FileState {
     guard let file = try openFile() else { return FileState() }
     return try ReplicaSnapshot.read(file) { snapshot in

@@ -53,6 +53,7 @@ struct MirrorOutput: Sendable {
     let refused = brought.refused
     log("unsent", refused.rows.map(\.description))
     log("returned", brought.returned.map(\.description))
+    parts.sides.tally.add(returned: brought.returned.count)
     for entry in refused.entries { try await parts.replica.quarantine.discard(entry) }
     return brought.hasCaptured || !refused.entries.isEmpty ? .needsMore : .brought
   }
@@ -73,6 +74,7 @@ struct MirrorOutput: Sendable {
         marks.reason = row.reason
         try MirrorRowWriter(file: parts.file, database: database).remove(row.row.key, from: table)
       }
+      parts.sides.tally.add(returned: 1)
       parts.log(
         "returned",
         DeferredRow(table: table.name.text, key: key, reason: row.reason).description)

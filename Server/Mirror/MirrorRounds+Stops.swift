@@ -2,13 +2,8 @@ import FerryPostgres
 import FerryProtocol
 import FerrySyncClient
 
-/// Stops of a mirror, retries of unsent rows, and the displayed figures.
+/// Stops of a mirror, and retries of unsent rows.
 extension MirrorRounds {
-  func figures(isStopped: Bool) async throws -> Mirror.Figures {
-    let look = look
-    return try await pool.run { try look.figures(isStopped: isStopped, $0) }
-  }
-
   /// Records in PostgreSQL if the tables' definitions, or a missing right, are the reason for the
   /// end of a round.
   func recordStop(_ error: (any Error)?) async throws {

@@ -38,6 +38,8 @@ package final class MirrorRounds: Sendable {
     package var log: Mirror.Log
     /// Reads PostgreSQL's log; `nil` if triggers capture.
     var reader: LogReader?
+    /// Counts of this process.
+    let tally = MirrorTally()
     /// Runs a transaction that applies captured writes to the replica.
     package var taking: @Sendable (Database, () throws -> Void) throws -> Void = { try $1() }
     /// Returns how many milliseconds ago a program has made a write.

@@ -39,7 +39,9 @@ struct MirrorRunner: Sendable {
     let mirror = try await Mirror.open(folder, sharing: shared, log: report(name))
     log.write(.info, "a mirror runs", detail: name)
     do {
-      try await mirror.run { [gauges] in gauges.show($0, of: name) }
+      try await mirror.run { [gauges, space = mirror.configuration.space] in
+        gauges.show($0, of: name, in: space)
+      }
       await mirror.close()
     } catch {
       await mirror.close()
@@ -81,10 +83,14 @@ struct MirrorRunner: Sendable {
 
 extension MirrorGauges {
   /// Shows the figures of a mirror from now on.
-  func show(_ figures: Mirror.Figures, of name: String) {
-    show(
-      MirrorGauge(
-        unsent: figures.unsent, deferred: figures.deferred, isStopped: figures.isStopped),
-      of: name)
+  func show(_ figures: Mirror.Figures, of name: String, in space: String) {
+    var gauge = MirrorGauge(
+      space: space, unsent: figures.unsent, deferred: figures.deferred,
+      isStopped: figures.isStopped)
+    (gauge.captured, gauge.capturedSince) = (figures.captured, figures.capturedSince)
+    (gauge.behindSince, gauge.lastRound) = (figures.behindSince, figures.lastRound)
+    (gauge.returned, gauge.rejected) = (figures.returned, figures.rejected)
+    gauge.log = figures.log.map { MirrorGauge.Log(bytes: $0.bytes, isSafe: $0.isSafe) }
+    show(gauge, of: name)
   }
 }

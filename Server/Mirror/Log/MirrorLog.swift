@@ -172,6 +172,8 @@ struct MirrorLog: Sendable, Equatable {
     var retained: Int64
     /// True if the server keeps the log without a limit.
     var isUnlimited: Bool
+    /// True if the kept log is within the server's limits.
+    var isSafe: Bool
   }
 
   /// Returns the state of the slot; `nil` if it is missing.
@@ -182,13 +184,14 @@ struct MirrorLog: Sendable, Equatable {
         SELECT coalesce(wal_status, 'lost') <> 'lost' AND plugin = 'pgoutput'
             AND database = current_database(), active,
           coalesce(pg_wal_lsn_diff(pg_current_wal_insert_lsn(), restart_lsn), 0)::bigint,
-          current_setting('max_slot_wal_keep_size') = '-1'
+          current_setting('max_slot_wal_keep_size') = '-1',
+          coalesce(wal_status IN ('reserved', 'extended'), false)
         FROM pg_catalog.pg_replication_slots WHERE slot_name = $1
         """), [.text(slot)]
     ).first.map {
       SlotState(
         isUsable: try $0.bool(0), isActive: try $0.bool(1), retained: try $0.int8(2),
-        isUnlimited: try $0.bool(3))
+        isUnlimited: try $0.bool(3), isSafe: try $0.bool(4))
     }
   }
 
@@ -196,9 +199,10 @@ struct MirrorLog: Sendable, Equatable {
   static func kept(_ number: Int64, _ connection: PostgresConnection) throws -> Mirror.KeptLog? {
     guard let log = try MirrorLog(number, connection) else { return nil }
     guard let state = try log.slotState(connection), state.isUsable else {
-      return Mirror.KeptLog(bytes: nil, isUnlimited: false)
+      return Mirror.KeptLog(bytes: nil, isUnlimited: false, isSafe: false)
     }
-    return Mirror.KeptLog(bytes: state.retained, isUnlimited: state.isUnlimited)
+    return Mirror.KeptLog(
+      bytes: state.retained, isUnlimited: state.isUnlimited, isSafe: state.isSafe)
   }
 
   /// Returns tables whose writes do not reach the log as needed.

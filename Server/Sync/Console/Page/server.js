@@ -2,7 +2,7 @@
 import { get, send } from "./api.js";
 import { lines } from "./chart.js";
 import { ago, bytes, date, number, span } from "./format.js";
-import { el, facts, hint, listing } from "./parts.js";
+import { badge, el, facts, hint, listing } from "./parts.js";
 
 const interval = 2_000;
 const kept = 60;
@@ -76,6 +76,29 @@ function figures(metrics) {
   ]);
 }
 
+/** Shows the mirrors of this process by the figures of their last rounds. */
+function mirrors(metrics) {
+  const named = metrics.ferry_mirror_info ?? [];
+  if (!named.length) return [];
+  const value = (key, mirror) =>
+    sum(metrics[`ferry_mirror_${key}`], (labels) => labels.mirror === mirror);
+  const heads = ["Mirror", "Space", "State", "Sends late", "Applies late", "Captured", "Deferred",
+    "Unsent"];
+  const row = ({ labels: { mirror, space } }) => {
+    const stopped = value("stopped", mirror) > 0;
+    const state = stopped
+      ? el("span", {}, badge("stopped", "bad"), " see ", el("code", {}, `ferryd mirror status ${mirror}`))
+      : badge("runs", "good");
+    const cells = [mirror, space, state,
+      ...["send_lag_seconds", "apply_lag_seconds"].map((key) => span(value(key, mirror) * 1_000)),
+      ...["captured_writes", "deferred_rows", "unsent_rows"].map((key) => number(value(key, mirror)))];
+    return el("tr", {}, cells.map((cell) => el("td", {}, cell)));
+  };
+  return [el("section", { class: "card" }, el("table", {}, el("caption", {}, "Mirrors"),
+    el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
+    el("tbody", {}, named.map(row))))];
+}
+
 function rates(samples, key) {
   return samples.slice(1).map((one, index) => {
     const before = samples[index];
@@ -116,7 +139,7 @@ export async function server(_, life) {
     const metrics = await read();
     samples.push(sample(metrics, Date.now()));
     if (samples.length > kept) samples.shift();
-    top.replaceChildren(figures(metrics));
+    top.replaceChildren(figures(metrics), ...mirrors(metrics));
     area.replaceChildren(...graphs(samples));
   }
   try {

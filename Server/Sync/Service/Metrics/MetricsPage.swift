@@ -25,6 +25,8 @@ struct MetricsPage {
   /// `nil` if no spans are exported.
   var tracing: TraceCounts?
   var mirrors: [String: MirrorGauge] = [:]
+  /// Milliseconds since 1970.
+  var now: Int64 = 0
 
   func text() -> String {
     var text = PrometheusText()
@@ -37,7 +39,7 @@ struct MetricsPage {
     writeSignatures(&text)
     writeRetention(&text)
     writeTracing(&text)
-    writeMirrors(&text)
+    MirrorMetrics(mirrors, now: now).write(to: &text)
     writeProcess(&text)
     return text.text
   }
@@ -222,29 +224,6 @@ struct MetricsPage {
     text.sample("ferry_trace_export_failures_total", tracing.export.failures)
     text.metric("ferry_trace_spans_waiting", "gauge", "Spans that wait for the collector.")
     text.sample("ferry_trace_spans_waiting", tracing.waiting)
-  }
-
-  private func writeMirrors(_ text: inout PrometheusText) {
-    if mirrors.isEmpty { return }
-    let sorted = mirrors.sorted { $0.key < $1.key }
-    let gauges: [(String, String, (MirrorGauge) -> Int)] = [
-      (
-        "ferry_mirror_stopped", "1 if writes of programs are not recorded any more.",
-        { $0.isStopped ? 1 : 0 }
-      ),
-      (
-        "ferry_mirror_unsent_rows", "Rows that the space does not have as the tables do.",
-        { Int($0.unsent) }
-      ),
-      (
-        "ferry_mirror_deferred_rows", "Rows of the space that the tables cannot hold.",
-        { Int($0.deferred) }
-      ),
-    ]
-    for (name, help, value) in gauges {
-      text.metric(name, "gauge", help)
-      for (mirror, gauge) in sorted { text.sample(name, value(gauge), [("mirror", mirror)]) }
-    }
   }
 
   private func writeProcess(_ text: inout PrometheusText) {

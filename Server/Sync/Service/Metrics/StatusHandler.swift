@@ -13,6 +13,7 @@ final class StatusHandler: Sendable {
   private let mirrors: MirrorGauges
   private let load = Mutex<@Sendable () -> HTTPServer.Load>({ HTTPServer.Load() })
   private let startedAt: Int64
+  private let wall: @Sendable () -> Int64
 
   init(
     _ core: ServiceCore, _ parts: SyncService.Parts, streams: EventStreams,
@@ -20,7 +21,8 @@ final class StatusHandler: Sendable {
   ) {
     (self.core, self.streams, self.lifecycle) = (core, streams, lifecycle)
     (gate, hub, tracer, mirrors) = (parts.gate, parts.hub, parts.tracer, parts.mirrors)
-    startedAt = parts.clock.wall()
+    wall = parts.clock.wall
+    startedAt = wall()
   }
 
   /// Shows the load of the HTTP server in the metrics from now on.
@@ -45,7 +47,7 @@ final class StatusHandler: Sendable {
       startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts,
       standbyPulls: counts.standbyPulls, workerRequests: counts.workerRequests,
       notifications: counts.notifications, signatures: gate.signatureCounts,
-      tracing: tracer.map(TraceCounts.init), mirrors: mirrors.all)
+      tracing: tracer.map(TraceCounts.init), mirrors: mirrors.all, now: wall())
     return .text(page.text(), mediaType: PrometheusText.mediaType)
   }
 }
