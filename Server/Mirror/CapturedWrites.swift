@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 
 /// A write of a program to a mirrored table, as PostgreSQL has recorded it.
 package struct CapturedWrite: Sendable, Equatable {
@@ -143,6 +144,8 @@ struct ReadWrites: Sendable {
   var unsent: [UnsentRow] = []
   /// Rows refused by the space.
   var refused: [UnsentRow] = []
+  /// Devices' records of mapped tables deleted by programs.
+  var dropped: [Name: [String]] = [:]
 
   var isEmpty: Bool { marks.isEmpty }
 }

@@ -37,7 +37,7 @@ package final class Mirror: Sendable {
   private init(
     _ configuration: MirrorConfiguration, _ folder: MirrorFolder, _ replica: Replica,
     _ database: MirrorDatabase, ownsDatabase: Bool, _ ledger: MirrorLedger, group: Int64?,
-    _ lock: MirrorLock, _ log: @escaping Log
+    _ numbers: MirrorNumbers?, _ lock: MirrorLock, _ log: @escaping Log
   ) throws {
     self.group = group
     (self.lock, self.ownsDatabase) = (lock, ownsDatabase)
@@ -51,7 +51,7 @@ package final class Mirror: Sendable {
     var sides = MirrorRounds.Sides(
       configuration, ledger, replica: replica, pool: database.pool, log: log
     ) { [path = folder.replica] in try SQLiteConnection(path: path, mode: .readOnly) }
-    sides.reader = reader
+    (sides.reader, sides.numbers) = (reader, numbers)
     rounds = MirrorRounds(sides)
   }
 
@@ -69,20 +69,24 @@ package final class Mirror: Sendable {
     let lock = try folder.lock()
     let database = try shared ?? MirrorDatabase(url: configuration.database)
     do {
-      let (ledger, group, role) = try await database.pool.run { connection in
-        (
-          try MirrorLedger(configuration.name, connection),
-          try configuration.group(connection), try connection.role()
-        )
+      let (ledger, group, role, origin) = try await database.pool.run { connection in
+        let ledger = try MirrorLedger(configuration.name, connection)
+        let origin = try ledger.map { _ in try MirrorKeys.origin(connection) }
+        return (ledger, try configuration.group(connection), try connection.role(), origin)
       }
       // A group has one role for all mirrors.
       if shared == nil, let warning = role.warning { log("role", warning) }
       guard let ledger else { throw MirrorFault.missing(configuration.name) }
+      let numbers =
+        configuration.adoptions.isEmpty
+        ? nil
+        : MirrorNumbers(configuration, origin: origin ?? "", keepsConnection: shared == nil)
       let replica = try await Replica.open(
-        folder.replica, server: configuration.server, space: configuration.space)
+        folder.replica, server: configuration.server, space: configuration.space,
+        numbering: numbers)
       return try Mirror(
         configuration, folder, replica, database, ownsDatabase: shared == nil, ledger, group: group,
-        lock, log)
+        numbers, lock, log)
     } catch {
       if shared == nil { await database.close() }
       throw error

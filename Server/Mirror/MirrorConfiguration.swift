@@ -50,7 +50,9 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
     var space = space
     // One that the replica cannot create stops no other one.
     if let here { space.tables = space.tables.filter { here.contains($0.key) } }
-    let plan = try MirrorPlan(space, chosen: tables.map { Name($0) }, types: annotations)
+    let plan = try MirrorPlan(
+      space, chosen: tables.map { Name($0) }, types: annotations,
+      adopted: Set(adoptions.keys.map { Name($0) }))
     return plan.adopting(adoptions)
   }
 }

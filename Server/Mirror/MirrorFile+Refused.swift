@@ -32,9 +32,10 @@ extension MirrorFile {
   ) throws -> (rows: [UnsentRow], entries: [Int64]) {
     var (entries, awaited): (Set<Int64>, Set<Int64>) = ([], [])
     var (rows, places): ([UnsentRow], [[String?]: Int]) = ([], [:])
+    let records = MirrorRecords(plan, connection)
     for operation in try refusedOperations(connection) {
       guard let table = plan.table(operation.table),
-        let key = table.key(ofRecord: operation.record)
+        let key = try records.key(of: operation.record, in: table)
       else { continue }
       entries.insert(operation.entry)
       // The space has had it, and the table gets the later values.
@@ -46,12 +47,12 @@ extension MirrorFile {
       let name = [operation.table] + key
       guard let place = places[name] else {
         places[name] = rows.count
-        rows.append(Self.unsent(operation, key, table))
+        rows.append(try Self.unsent(operation, key, table, records))
         continue
       }
       // The last operation on the row decides whether the table has it.
       let former = rows[place]
-      rows[place] = Self.unsent(operation, key, table)
+      rows[place] = try Self.unsent(operation, key, table, records)
       if operation.reason == nil, !former.canRetry {
         (rows[place].reason, rows[place].canRetry) = (former.reason, false)
         rows[place].holder = former.holder
@@ -86,14 +87,15 @@ extension MirrorFile {
   }
 
   private static func unsent(
-    _ operation: RefusedOperation, _ key: [String?], _ table: MirrorTable
-  ) -> UnsentRow {
+    _ operation: RefusedOperation, _ key: [String?], _ table: MirrorTable,
+    _ records: MirrorRecords
+  ) throws -> UnsentRow {
     let subject = operation.isDelete ? "its delete" : "it"
     return UnsentRow(
       table: operation.table, key: key,
       reason: operation.reason.map { "the space refuses \(subject): \($0)" }
         ?? "the space refuses another row of the same transaction",
       canRetry: operation.canRetry, isGone: operation.isDelete,
-      holder: operation.holder.flatMap { table.key(ofRecord: $0) })
+      holder: try operation.holder.flatMap { try records.key(of: $0, in: table) })
   }
 }

@@ -82,6 +82,8 @@ struct MirrorFile: Sendable {
       CREATE TABLE IF NOT EXISTS "mirror.unsent"(
         tab TEXT NOT NULL, key TEXT NOT NULL, reason TEXT NOT NULL, retry INTEGER NOT NULL,
         gone INTEGER NOT NULL, holder TEXT, PRIMARY KEY(tab, key));
+      CREATE TABLE IF NOT EXISTS "mirror.dropped"(
+        tab TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(tab, record)) WITHOUT ROWID;
       """)
     for table in plan.tables { try prepare(table, database) }
   }
@@ -205,6 +207,22 @@ struct MirrorFile: Sendable {
       SQLiteList(key))
   }
 
+  /// Forgets changes of rows that had a number for devices' records alone: PostgreSQL has never had
+  /// them.
+  func unmark(_ number: Int64, of mapped: Name, _ database: Database) throws {
+    for table in plan.tables {
+      for (place, column) in table.key.enumerated() {
+        let isOwn = table.isMapped && table.name == mapped
+        guard isOwn || plan.mapped(table, column.name) == mapped else { continue }
+        try database.execute(
+          single: """
+            DELETE FROM \(Self.noted(table)) WHERE k\(place) = ? AND NOT EXISTS (
+              SELECT 1 FROM \(quoted(table.name)) t WHERE \(Self.matches(table, "t.")))
+            """, [.integer(number)])
+      }
+    }
+  }
+
   /// Sets whether the next writes change rows to what PostgreSQL has already.
   func setQuiet(_ isQuiet: Bool, _ database: Database) throws {
     try database.execute("UPDATE \"mirror.turn\" SET quiet = ?", [.integer(isQuiet ? 1 : 0)])
@@ -290,7 +308,7 @@ struct MirrorFile: Sendable {
       place, table,
       from: "\(Self.noted(table)) d LEFT JOIN \(quoted(table.name)) t ON "
         + on.joined(separator: " AND ") + " WHERE d.turn < \(turn) AND \(condition)",
-      keys: keys.joined(separator: ", "), connection, body)
+      keys: keys.joined(separator: ", "), withRecords: table.isMapped, connection, body)
   }
 
   /// Passes each row of a table.
@@ -304,11 +322,16 @@ struct MirrorFile: Sendable {
 
   private func read(
     _ place: Int, _ table: MirrorTable, from source: String, keys: String,
-    _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
+    withRecords: Bool = false, _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
   ) throws {
     let columns = table.columns.map { "t." + quoted($0.name) }
     let first = "t." + Self.first(table)
-    let list = ([keys, "\(first) IS NOT NULL"] + columns).joined(separator: ", ")
+    let record = """
+      (SELECT n.record FROM ferry_keys n
+        WHERE n.tbl = \(quoted(literal: table.name.text)) AND n.number = \(keys))
+      """
+    let list = ([keys, "\(first) IS NOT NULL"] + columns + (withRecords ? [record] : []))
+      .joined(separator: ", ")
     var failure: (any Error)?
     try connection.forEach("SELECT \(list) FROM \(source)") { row in
       guard failure == nil else { return }
@@ -317,7 +340,9 @@ struct MirrorFile: Sendable {
       let values =
         row.int64(width) == 1
         ? table.columns.indices.map { row.value(width + 1 + Int32($0)) } : nil
-      do { try body(MirrorRow(table: place, key: keys, values: values)) } catch { failure = error }
+      var found = MirrorRow(table: place, key: keys, values: values)
+      if withRecords { found.record = row.optionalText(width + 1 + Int32(columns.count)) }
+      do { try body(found) } catch { failure = error }
     }
     if let failure { throw failure }
   }

@@ -123,7 +123,7 @@ struct MirrorHolders: Sendable {
     if ready.isEmpty { return }
     var isAny = false
     for entry in try await parts.replica.quarantine.entries() where ready.contains(entry.number) {
-      guard let row = heldRow(of: entry) else { continue }
+      guard let row = try await heldRow(of: entry) else { continue }
       let writes = try await returns(for: [row])
       guard !writes.isEmpty, try await apply(writes), try await isCurrent(entry) else { continue }
       do {
@@ -137,13 +137,19 @@ struct MirrorHolders: Sendable {
     if isAny { try await parts.replica.send() }
   }
 
-  private func heldRow(of entry: QuarantineEntry) -> HeldRow? {
+  private func heldRow(of entry: QuarantineEntry) async throws -> HeldRow? {
     guard entry.code == .uniqueTaken, let holder = entry.holder,
       let refused = entry.operations.first(where: { entry.refused.contains($0.id) }),
-      let table = parts.file.plan.table(refused.key.table.text), table.adoption != nil,
-      let key = table.key(ofRecord: refused.key.record.text),
-      let other = table.key(ofRecord: holder.text)
+      let table = parts.file.plan.table(refused.key.table.text), table.adoption != nil
     else { return nil }
+    let (own, held) = try await parts.replica.read { database in
+      let records = MirrorRecords(parts.file.plan, database.connection)
+      return (
+        try records.key(of: refused.key.record.text, in: table),
+        try records.key(of: holder.text, in: table)
+      )
+    }
+    guard let key = own, let other = held else { return nil }
     // The holder has not given way by the transaction itself.
     let isTried = entry.operations.contains {
       $0.key == RecordKey(table: refused.key.table, record: holder)
@@ -187,10 +193,19 @@ struct MirrorHolders: Sendable {
       }
       last[operation.key] = (false, values)
     }
-    for (record, row) in last {
-      guard let sql = parts.sql.first(where: { $0.table.name == record.table }),
-        let key = sql.table.key(ofRecord: record.record.text)
-      else { return false }
+    for (record, written) in last {
+      guard let sql = parts.sql.first(where: { $0.table.name == record.table }) else {
+        return false
+      }
+      let (found, row) = try await parts.replica.read { database in
+        let records = MirrorRecords(parts.file.plan, database.connection)
+        var row = written
+        for (name, value) in row.values {
+          row.values[name] = try records.value(value, of: name, in: sql.table)
+        }
+        return (try records.key(of: record.record.text, in: sql.table), row)
+      }
+      guard let key = found else { return false }
       let present = try await parts.pool.run { try sql.row(key, $0) }
       guard (present == nil) == row.isDelete else { return false }
       for (name, value) in row.values {

@@ -31,6 +31,7 @@ struct MirrorIntake: Sendable {
     try await parts.pool.run { try parts.ledger.forgetAnswers(parts.sql, $0) }
     let captured = try await parts.pool.run { try parts.ledger.captured($0) }
     guard !captured.writes.isEmpty else { return false }
+    try await MirrorRenumbering(parts: parts).separate(captured.writes)
     let failures = try await apply(captured)
     parts.sides.tally.add(rejected: failures.count)
     for failure in failures {
@@ -110,7 +111,8 @@ struct MirrorIntake: Sendable {
   ) async throws -> [FailedWrite] {
     try await parts.replica.writeMarked { database, marks in
       let taking = MirrorTaking(
-        file: parts.file, database: database, marks: marks, age: parts.sides.age)
+        file: parts.file, database: database, marks: marks, numbers: parts.sides.numbers,
+        age: parts.sides.age)
       var failed: [FailedWrite] = []
       try parts.sides.taking(database) {
         failed = try taking.apply(captured, after: returns, checksEach: checksEach)
@@ -147,7 +149,8 @@ struct MirrorIntake: Sendable {
     read.refused = try await parts.replica.read {
       try parts.file.refused($0.connection, withAwaited: true).rows
     }
-    try await parts.pool.run { [read] in try parts.ledger.remove(read, $0) }
+    let numbers = parts.sides.numbers
+    try await parts.pool.run { [read] in try parts.ledger.remove(read, numbers: numbers, $0) }
     try await parts.replica.write { try parts.file.forgetRead($0) }
   }
 }

@@ -94,6 +94,7 @@ package struct MirrorLedger: Sendable {
       former boolean NOT NULL DEFAULT false,  -- to compare with the rows of a removed mirror
       space_column text, space_value text,  -- of its rows, if others belong to other spaces
       PRIMARY KEY (mirror, tab));
+    \(MirrorKeys.tables)
     \(MirrorLog.tables)
     \(MirrorPartitions.tables)
     \(CarriedType.makeFunction)
@@ -167,7 +168,9 @@ package struct MirrorLedger: Sendable {
 
   /// Removes writes contained in the space; delayed ones stay, behind the others of their
   /// transaction.
-  func remove(_ read: ReadWrites, _ connection: PostgresConnection) throws {
+  func remove(
+    _ read: ReadWrites, numbers: MirrorNumbers? = nil, _ connection: PostgresConnection
+  ) throws {
     guard !read.isEmpty else { return }
     try connection.transaction { connection in
       let noted = try connection.query(
@@ -186,6 +189,9 @@ package struct MirrorLedger: Sendable {
         try recordSent(read, marks, connection)
       }
       try postpone(read, connection)
+      for (table, records) in read.dropped.sorted(by: { $0.key < $1.key }) {
+        try numbers?.keys(table).forget(records, connection)
+      }
       // The delayed ones are behind the marks now.
       _ = try connection.query(
         .once(
@@ -348,18 +354,4 @@ package struct MirrorLedger: Sendable {
         WHERE number = $1 AND applied <> $2 AND turn >= $3
         """), [.int8(number), .int8(applied), .int8(ended)])
   }
-}
-
-/// A row that the table in PostgreSQL cannot hold.
-package struct DeferredRow: Sendable, Equatable, CustomStringConvertible {
-  package var table: String
-  package var key: [String?]
-  package var reason: String
-
-  package var description: String {
-    "\(table) \(key.map { $0 ?? "NULL" }.joined(separator: ", ")): \(reason)"
-  }
-
-  /// The table and the key.
-  var row: [String?] { [table] + key }
 }

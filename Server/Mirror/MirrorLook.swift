@@ -79,10 +79,13 @@ extension MirrorLook {
   ) throws -> DeferredRow {
     var row = DeferredRow(
       table: record.key.table.text, key: [record.key.record.text], reason: record.reason)
-    guard let table = plan?.table(row.table), let key = table.key(ofRecord: record.key.record.text)
-    else { return row }
+    guard let plan, let table = plan.table(row.table) else { return row }
+    let records = MirrorRecords(plan, file)
+    guard let key = try records.key(of: record.key.record.text, in: table) else { return row }
     row.key = key
-    let values = Dictionary(record.columns.map { ($0.name, $0.value) }) { $1 }
+    let values = try Dictionary(
+      record.columns.map { ($0.name, try records.value($0.value, of: $0.name, in: table)) }
+    ) { $1 }
     let keys = table.key.indices.map { Int32($0) }
     for unique in table.unique {
       let wanted = unique.compactMap { values[$0] }

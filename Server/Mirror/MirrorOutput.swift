@@ -43,9 +43,10 @@ struct MirrorOutput: Sendable {
     try await listRefused()
     let brought: Brought
     do {
-      brought = try await write(before: turn, unchanged, isCareful: false)
-    } catch let error as PostgresError where error.isAboutRow {
-      brought = try await write(before: turn, unchanged, isCareful: true)
+      brought = try await writeOrSearch(before: turn, unchanged)
+    } catch let taken as NumbersTaken {
+      try await MirrorRenumbering(parts: parts).renumber(taken.records, of: taken.table)
+      throw WrittenMeanwhile()
     }
     for row in brought.unholdable { try await remove(row) }
     try await parts.replica.write { try parts.file.endTurn(turn, $0) }
@@ -106,6 +107,16 @@ struct MirrorOutput: Sendable {
     var unholdable: [RefusedRow]
   }
 
+  private func writeOrSearch(
+    before turn: Int64, _ unchanged: Set<[String?]>
+  ) async throws -> Brought {
+    do {
+      return try await write(before: turn, unchanged, isCareful: false)
+    } catch let error as PostgresError where error.isAboutRow {
+      return try await write(before: turn, unchanged, isCareful: true)
+    }
+  }
+
   /// - Parameter unchanged: tables and keys of deferred rows, unchanged since their last try.
   private func write(
     before turn: Int64, _ unchanged: Set<[String?]>, isCareful: Bool
@@ -125,6 +136,7 @@ struct MirrorOutput: Sendable {
           var step = try MirrorStep(
             connection, parts.ledger, parts.sql, space: parts.sides.configuration.space,
             unchanged: unchanged.union(reverted), isCareful: isCareful)
+          step.numbers = parts.sides.numbers
           if let reader = parts.sides.reader {
             step.catchUp = { try reader.catchUp(within: LogReader.lockLimit) }
           }

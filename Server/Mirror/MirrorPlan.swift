@@ -14,6 +14,8 @@ package struct MirrorTable: Sendable, Equatable {
   package var references: [DeclaredReference]
   /// Columns beside the key: rows on devices follow them, rows in PostgreSQL do not.
   package var followed: Set<Name> = []
+  /// True if the key is a number of a company's sequence: the space has identifiers instead.
+  package var isMapped = false
   /// For a company's table with its own definition: the travelling part.
   package var adoption: MirrorAdoption?
 
@@ -58,9 +60,11 @@ package struct MirrorPlan: Sendable, Equatable {
   /// - Parameters:
   ///   - chosen: the tables to mirror; empty for all defined by the schema.
   ///   - types: annotations by `table.column`.
+  ///   - adopted: tables of a company.
   /// - Throws: ``MirrorFault`` for an undefined chosen table, or an annotation that does not fit.
   package init(
-    _ schema: SpaceSchema, chosen: [Name] = [], types: [String: MirrorType] = [:]
+    _ schema: SpaceSchema, chosen: [Name] = [], types: [String: MirrorType] = [:],
+    adopted: Set<Name> = []
   ) throws(MirrorFault) {
     for name in chosen where schema.tables[name]?.definition == nil {
       throw MirrorFault(
@@ -74,7 +78,7 @@ package struct MirrorPlan: Sendable, Equatable {
       }
       var table: MirrorTable
       do throws(MirrorFault) {
-        table = try Self.table(name, rules, definition)
+        table = try Self.table(name, rules, definition, isAdopted: adopted.contains(name))
       } catch {
         if chosen.contains(name) { throw error }
         omitted.append("\(error)")
@@ -91,9 +95,10 @@ package struct MirrorPlan: Sendable, Equatable {
   }
 
   private static func table(
-    _ name: Name, _ rules: TableRules, _ definition: DeclaredTable
+    _ name: Name, _ rules: TableRules, _ definition: DeclaredTable, isAdopted: Bool
   ) throws(MirrorFault) -> MirrorTable {
     let key: [MirrorColumn]
+    var isMapped = false
     switch definition.key {
     case .text(let column): key = [MirrorColumn(name: column, affinity: .text, type: .text)]
     case .value(let columns):
@@ -101,9 +106,14 @@ package struct MirrorPlan: Sendable, Equatable {
         MirrorColumn(name: $0.name, affinity: $0.affinity, type: MirrorType($0.affinity))
       }
     case .mapped(let column):
-      throw MirrorFault(
-        description: "table \(name): each device counts its key \(column) itself; define a text, a "
-          + "UUID or several columns as its key")
+      guard isAdopted else {
+        throw MirrorFault(
+          description: "table \(name): each device counts its key \(column) itself; define a text, "
+            + "a UUID or several columns as its key, or adopt a table of yours: see "
+            + "`ferryd mirror adopt`")
+      }
+      isMapped = true
+      key = [MirrorColumn(name: column, affinity: .integer, type: .bigint)]
     }
     if let column = key.first(where: { $0.type != .text && $0.type != .bigint }) {
       throw MirrorFault(
@@ -136,7 +146,7 @@ package struct MirrorPlan: Sendable, Equatable {
     }
     return MirrorTable(
       name: name, key: key, columns: columns, unique: definition.unique, claimed: rules.unique,
-      indexes: definition.indexes, references: definition.references)
+      indexes: definition.indexes, references: definition.references, isMapped: isMapped)
   }
 
   private static func annotate(

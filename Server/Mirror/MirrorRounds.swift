@@ -40,6 +40,8 @@ package final class MirrorRounds: Sendable {
     var reader: LogReader?
     /// Counts of this process.
     let tally = MirrorTally()
+    /// The numbers of records in mapped tables; `nil` if there are none.
+    package var numbers: MirrorNumbers?
     /// Runs a transaction that applies captured writes to the replica.
     package var taking: @Sendable (Database, () throws -> Void) throws -> Void = { try $1() }
     /// Returns how many milliseconds ago a program has made a write.

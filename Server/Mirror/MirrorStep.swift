@@ -9,6 +9,8 @@ struct MirrorRow: Sendable, Equatable {
   var key: [Value]
   /// The values of the other columns; `nil` if the row is deleted.
   var values: [Value]?
+  /// The record's identifier in a mapped table, if it is known.
+  var record: String?
 }
 
 /// A row of the replica as PostgreSQL reads it.
@@ -40,6 +42,8 @@ struct MirrorStep {
   let sql: [MirrorSQL]
   /// True if refused rows are searched, so one of them stops no other.
   let isCareful: Bool
+  /// The numbers of records in mapped tables.
+  var numbers: MirrorNumbers?
   /// Waits for captured writes.
   var catchUp: (() throws -> Void)?
   private let hasDeferred: Bool
@@ -180,6 +184,9 @@ struct MirrorStep {
     }
     try catchUp?()
     if try !connection.query(.once(sql.isWritten), keys).isEmpty { throw WrittenMeanwhile() }
+    guard rows[0].texts != nil, let found = devices(rows[...]) else { return }
+    let taken = try found.keys.taken(found.rows, key: sql.table.key[0].name, connection)
+    if !taken.isEmpty { throw NumbersTaken(table: sql.table.name, records: taken) }
   }
 
   /// - Parameter savepoint: the name of a savepoint to undo a refused write.
@@ -217,8 +224,26 @@ struct MirrorStep {
         $0.add(.once(sql.made ?? AnswerSQL(sql: sql).forgetMadeUpdates))
       }
     }
+    if let (keys, rows) = devices(rows) {
+      if isDelete {
+        try keys.forget(rows.map(\.record), connection)
+      } else {
+        try keys.place(rows, connection)
+      }
+    }
     if let made, !results[made].isEmpty { hasCaptured = true }
     return writes.contains { results[$0].affected > 0 }
+  }
+
+  /// Returns the rows of devices' records in a mapped table; `nil` if there are none.
+  private func devices(
+    _ rows: ArraySlice<Pending>
+  ) -> (keys: MirrorKeys, rows: [NumberedRow])? {
+    guard let table = rows.first.map({ sql[$0.row.table].table }), table.isMapped,
+      let keys = numbers?.keys(table.name)
+    else { return nil }
+    let found = keys.devices(rows.map(\.row))
+    return found.isEmpty ? nil : (keys, found)
   }
 
   // MARK: Refused rows
@@ -233,7 +258,11 @@ struct MirrorStep {
       if isChanged, !refused.isEmpty { mayHelp = true }
     } catch let error as PostgresError where error.isAboutRow {
       try connection.execute("ROLLBACK TO SAVEPOINT ferry_row; RELEASE SAVEPOINT ferry_row")
-      guard rows.count > 1 else { return refused.append((first.row, error)) }
+      guard rows.count > 1 else {
+        // A program's row may have the number since.
+        if error.sqlState == "23505", devices(rows) != nil { try lock(Array(rows)) }
+        return refused.append((first.row, error))
+      }
       let middle = rows.startIndex + rows.count / 2
       try tryHalves(rows[..<middle])
       try tryHalves(rows[middle...])

@@ -37,6 +37,8 @@ struct MirrorTaking {
   let database: Database
   /// Sets how many milliseconds ago the next writes were made, and why they overrule devices.
   var marks: WriteMarks?
+  /// The numbers of records in mapped tables.
+  var numbers: MirrorNumbers?
   /// Returns how many milliseconds ago a write was made.
   var age: (CapturedWrite) -> Int64 = \.age
 
@@ -58,6 +60,7 @@ struct MirrorTaking {
     _ captured: CapturedWrites, after returns: [CapturedWrite] = [], checksEach: Bool = false
   ) throws -> [FailedWrite] {
     let checksEach = checksEach || captured.isPart
+    let devices = try devicesToDelete(captured.writes)
     if !checksEach { try database.execute("PRAGMA defer_foreign_keys = ON") }
     let writes = captured.transactions.flatMap { parentsLast($0) }
     var failed = try applyInOrder(returns + writes, captured.isPart)
@@ -74,7 +77,37 @@ struct MirrorTaking {
       failed = try writes.flatMap { try applyExchanged($0.writes, failed) }
     }
     try conclude(captured, failed)
+    try recordDropped(devices)
     return failed
+  }
+
+  /// Returns the devices' records of mapped tables with the numbers of deleted rows.
+  private func devicesToDelete(
+    _ writes: [CapturedWrite]
+  ) throws -> [(table: MirrorTable, records: [NumberedRow])] {
+    guard let numbers else { return [] }
+    let records = MirrorRecords(file.plan, database.connection)
+    return try file.plan.tables.filter(\.isMapped).compactMap { table in
+      let keys = writes.filter { Name($0.table) == table.name }.compactMap { write in
+        write.kind == .rekey ? write.former : write.isDelete ? write.key : nil
+      }
+      let found = try records.devices(keys, in: table, numbers.keys(table.name).derived)
+      return found.isEmpty ? nil : (table, found)
+    }
+  }
+
+  /// Records devices' records without a row: PostgreSQL forgets their numbers with these writes.
+  private func recordDropped(
+    _ devices: [(table: MirrorTable, records: [NumberedRow])]
+  ) throws {
+    let records = MirrorRecords(file.plan, database.connection)
+    for (table, rows) in devices {
+      for row in rows where try records.record(of: row.number, in: table.name) != row.record {
+        try database.execute(
+          "INSERT OR IGNORE INTO \"mirror.dropped\" VALUES (?, ?)",
+          [.text(table.name.text), .text(row.record)])
+      }
+    }
   }
 
   /// Delays a write too many for one transaction: other writes come before it. Returns it after too
@@ -316,6 +349,12 @@ extension MirrorFile {
           table: table, key: key, reason: reason, canRetry: row["retry"] == .integer(1),
           isGone: row["gone"] == .integer(1), holder: try Self.key(row["holder"])))
     }
+    for row in try database.query("SELECT tab, record FROM \"mirror.dropped\"") {
+      guard case .text(let table) = row["tab"], case .text(let record) = row["record"] else {
+        continue
+      }
+      found.dropped[Name(table), default: []].append(record)
+    }
     return found
   }
 
@@ -327,7 +366,8 @@ extension MirrorFile {
   func forgetRead(_ database: Database) throws {
     try database.execute(
       """
-      DELETE FROM "mirror.read"; DELETE FROM "mirror.later"; DELETE FROM "mirror.unsent"
+      DELETE FROM "mirror.read"; DELETE FROM "mirror.later"; DELETE FROM "mirror.unsent";
+      DELETE FROM "mirror.dropped"
       """)
   }
 

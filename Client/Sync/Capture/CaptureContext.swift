@@ -54,6 +54,14 @@ final class CaptureContext {
   var seen: SeenRows?
   /// The integers that the records of the pull list contain; none outside of a pull list.
   var wished = WishedNumbersSource()
+  /// The numbers of records by another database; `nil` if the replica counts.
+  var numbered: NumberedList?
+
+  /// Returns the numbers of a table by another database; `nil` if the replica counts.
+  func numbered(_ table: Name) -> NumberedList? {
+    numbered.flatMap { $0.numbering.counts(table) ? $0 : nil }
+  }
+
   /// True if the current write is a batch's own.
   var isBatched = false
   /// How long ago the present write was made elsewhere, in milliseconds; 0 for one of now.
@@ -187,7 +195,8 @@ final class CaptureContext {
 
   /// Returns the identifier of a new record of a mapped table. It contains the record's number, so
   /// other devices may use the same one.
-  func newRecord(_ number: Int64) -> String {
+  func newRecord(_ number: Int64, in table: Name) -> String {
+    if let numbered = numbered(table) { return numbered.numbering.record(of: number, in: table) }
     let now = corrected(wallClock())
     guard number > 0, let short = UInt32(exactly: number) else {
       return UniqueID(timestamp: HybridTimestamp(milliseconds: now), random: random()).description

@@ -32,6 +32,8 @@ package struct ReplicaSurroundings: Sendable {
   package var busyTimeout: Duration = .seconds(10)
   /// How first lists are filled in beside their tables.
   package var firstLists = FirstListOptions()
+  /// Another database that counts the records of mapped tables; `nil` if the replica does.
+  package var numbering: (any RecordNumbering)?
   /// The options of a sync.
   package var sync = SyncEngine.Options()
   /// The options of a watch.

@@ -34,6 +34,7 @@ package final class ReplicaThread: Sendable {
         random: surroundings.random, fileSystem: surroundings.fileSystem,
         busyTimeout: surroundings.busyTimeout, credentials: surroundings.credentials)
       file.firstListOptions = surroundings.firstLists
+      file.capture.numbered = surroundings.numbering.map { NumberedList($0) }
       let log = try surroundings.log.map { sink in
         LogFeed(
           after: try file.log.newestNumber(), on: surroundings.makeExecutor("ferry-log"), to: sink)

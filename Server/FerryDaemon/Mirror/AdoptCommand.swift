@@ -30,6 +30,13 @@ extension MirrorCommands {
           as "NOT archived".
           """, repeated: true),
       OptionSpec(
+        "key", value: "TABLE=MEANING",
+        help: """
+          The meaning of a numeric key. mapped: the company's sequence counts the rows, and each device \
+          counts by itself; the default for keys with a sequence. value: the same number is the same \
+          record on all sides, as for countries 1 to 249.
+          """, repeated: true),
+      OptionSpec(
         "space-column", value: "COLUMN[=VALUE]",
         help: """
           For tables with rows of several spaces: only rows with this value travel, and new rows of \
@@ -125,6 +132,14 @@ extension MirrorCommands {
     }
     for (table, text) in try pairs("where", arguments, example: "'tasks=NOT archived'") {
       adoptions[table]?.condition = text
+    }
+    for (table, text) in try pairs("key", arguments, example: "countries=value") {
+      guard let key = MirrorKey(rawValue: text) else {
+        throw UsageError(
+          .invalidValue, "'\(text)' is no meaning of a key", why: "a key is mapped or value",
+          next: "write --key \(table)=value, or leave out --key")
+      }
+      adoptions[table]?.key = key
     }
     return adoptions
   }

@@ -92,7 +92,7 @@ package struct AdoptionPlan: Sendable, Equatable {
       adoption: adoption)
     made.adoption.carried = []
     made.adoption.isPartitioned = table.kind == "p"
-    made.definition.key = try key(of: table, &made)
+    made.definition.key = try key(of: table, adoption.key, &made)
     let keys = Set(table.key.map { Name($0) })
     // SQLite compares names without case.
     var spellings = Dictionary(
@@ -177,7 +177,7 @@ package struct AdoptionPlan: Sendable, Equatable {
   }
 
   private static func key(
-    of table: CompanyTable, _ made: inout Table
+    of table: CompanyTable, _ chosen: MirrorKey?, _ made: inout Table
   ) throws(MirrorFault) -> DeclaredKey {
     var parts: [DeclaredKeyColumn] = []
     for name in table.key {
@@ -192,7 +192,27 @@ package struct AdoptionPlan: Sendable, Equatable {
       made.set(type, of: name)
     }
     if parts.count == 1, parts[0].affinity == .text { return .text(parts[0].name) }
-    return .value(parts)
+    return try isMapped(table, chosen) ? .mapped(parts[0].name) : .value(parts)
+  }
+
+  private static func isMapped(
+    _ table: CompanyTable, _ chosen: MirrorKey?
+  ) throws(MirrorFault) -> Bool {
+    if chosen == .value { return false }
+    let way = "choose --key \(table.name)=value if equal numbers are the same record on all sides"
+    guard let sequence = table.sequence else {
+      guard chosen == .mapped else { return false }
+      throw MirrorFault(
+        description: "table \(table.name) cannot be adopted: no sequence counts its key; "
+          + "give the key a sequence, or \(way)")
+    }
+    guard sequence.isUsable else {
+      throw MirrorFault(
+        description: "table \(table.name) cannot be adopted: the user of the database lacks USAGE "
+          + "on the sequence \(sequence.name), which numbers the devices' rows; run GRANT USAGE ON "
+          + "SEQUENCE \(sequence.name) as the owner, or \(way)")
+    }
+    return true
   }
 
   /// Returns the reason if a column does not travel.
@@ -229,6 +249,9 @@ package struct AdoptionPlan: Sendable, Equatable {
   private mutating func addReferences(of table: CompanyTable, at index: Int) {
     for reference in table.references {
       if let reason = obstacle(to: reference, at: index) {
+        if let fault = numberFault(reference, of: table, at: index, reason) {
+          refused.append(fault)
+        }
         left.append(
           LeftPart(kind: .reference, columns: reference.columns, of: Name(table.name), reason))
         continue
@@ -240,12 +263,33 @@ package struct AdoptionPlan: Sendable, Equatable {
     }
   }
 
+  /// Returns the reason against a table if devices would get numbers of the company without their
+  /// meaning.
+  private func numberFault(
+    _ reference: CompanyReference, of table: CompanyTable, at index: Int, _ reason: String
+  ) -> MirrorFault? {
+    let parent = tables.first { $0.name == reference.table.map { Name($0) } }
+    guard let parent, case .mapped(let key) = parent.definition.key,
+      reference.to.contains(where: { Name($0) == key })
+    else { return nil }
+    let definition = tables[index].definition
+    let travelling = definition.key.names + definition.columns.map(\.name)
+    let columns = zip(reference.columns, reference.to).filter { Name($1) == key }.map(\.0)
+    guard columns.contains(where: { travelling.contains(Name($0)) }) else { return nil }
+    return MirrorFault(
+      description: "table \(table.name) cannot be adopted: devices count the rows of table "
+        + "\(parent.name) themselves, and cannot translate column \(columns[0]), since \(reason); leave "
+        + "the column out with --columns, or choose --key \(parent.name)=value if equal numbers are "
+        + "the same record on all sides")
+  }
+
   private func obstacle(to reference: CompanyReference, at index: Int) -> String? {
     let table = tables[index]
     guard let parent = tables.first(where: { $0.name == reference.table.map { Name($0) } }) else {
       return "it refers to a table that is not adopted"
     }
-    guard parent.adoption.condition == nil, parent.adoption.space == nil else {
+    guard parent.adoption.condition == nil, parent.adoption.space == nil || isSibling(parent, table)
+    else {
       return "not all rows of table \(parent.name) travel"
     }
     guard reference.isValid else { return "PostgreSQL has not checked it for all rows" }
@@ -256,6 +300,12 @@ package struct AdoptionPlan: Sendable, Equatable {
     guard !types.contains(nil) else { return "a column of it does not travel" }
     return types == reference.to.map { parent.type(of: Name($0)) }
       ? nil : "its columns have other types than the key that it refers to"
+  }
+
+  /// Returns `true` if a child and its parent are in one space: the numbers of the parent need it.
+  private func isSibling(_ parent: Table, _ child: Table) -> Bool {
+    guard case .mapped = parent.definition.key else { return false }
+    return parent.adoption.space != nil && parent.adoption.space == child.adoption.space
   }
 
   // MARK: The space
@@ -322,7 +372,8 @@ extension AdoptionPlan.Table {
       return MirrorType(column.affinity)
     }
     switch definition.key {
-    case .text(let key), .mapped(let key): return key == name ? .text : nil
+    case .text(let key): return key == name ? .text : nil
+    case .mapped(let key): return key == name ? .bigint : nil
     case .value(let columns):
       return columns.first { $0.name == name }.map { MirrorType($0.affinity) }
     }
@@ -339,34 +390,5 @@ extension DeclaredReference.Action {
       case "d": .setDefault
       default: .none
       }
-  }
-}
-
-extension DeclaredTable {
-  /// Returns the first part in which two definitions differ. The order of columns, defaults and
-  /// indexes do not count.
-  fileprivate func difference(from other: DeclaredTable) -> String? {
-    guard key == other.key else { return "its key is another one" }
-    let names = Set(columns.map(\.name)).union(other.columns.map(\.name)).sorted()
-    for name in names {
-      guard let here = columns.first(where: { $0.name == name }) else {
-        return "it has a column \(name) there that does not travel"
-      }
-      guard let there = other.columns.first(where: { $0.name == name }) else {
-        return "it has no column \(name) there"
-      }
-      guard here.affinity == there.affinity else {
-        return "column \(name) is declared \(there.affinity.rawValue) there, and would be "
-          + here.affinity.rawValue
-      }
-      guard here.isRequired == there.isRequired else {
-        return "column \(name) is \(there.isRequired ? "" : "not ")required there"
-      }
-    }
-    guard Set(unique) == Set(other.unique) else { return "it has other unique keys there" }
-    let isSame =
-      references.allSatisfy(other.references.contains)
-      && other.references.allSatisfy(references.contains)
-    return isSame ? nil : "it has other foreign keys there"
   }
 }

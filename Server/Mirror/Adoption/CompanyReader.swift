@@ -42,6 +42,7 @@ struct CompanyReader {
     table.missingRights = try row.array(3, of: String.self).compactMap(\.self)
     table.columns = try columns(oid)
     try addConstraints(oid, to: &table)
+    table.sequence = try KeySequence.of("\(quoted(Name(schema))).\(quoted(Name(name)))", connection)
     return table
   }
 

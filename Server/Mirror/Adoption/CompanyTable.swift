@@ -18,6 +18,8 @@ struct CompanyTable: Sendable, Equatable {
   var isKeyDeferrable = false
   var unique: [[String]] = []
   var references: [CompanyReference] = []
+  /// The sequence that counts the key; `nil` if there is none.
+  var sequence: KeySequence?
   /// Rights on the table missing for the database's user.
   var missingRights: [String] = []
 
@@ -70,6 +72,8 @@ package struct MirrorAdoption: Codable, Sendable, Equatable {
   package var carried: [CarriedColumn] = []
   /// True if the rows are in partitions.
   package var isPartitioned = false
+  /// The chosen meaning of the key; `nil` for the default.
+  package var key: MirrorKey?
 
   package init(columns: [String] = [], condition: String? = nil, space: SpaceColumn? = nil) {
     (self.columns, self.condition, self.space) = (columns, condition, space)
@@ -80,6 +84,15 @@ package struct MirrorAdoption: Codable, Sendable, Equatable {
 package struct CarriedColumn: Codable, Sendable, Equatable {
   package var name: String
   package var type: CarriedType
+}
+
+/// The meaning of a company's key with a number.
+package enum MirrorKey: String, Codable, Sendable, CaseIterable {
+  /// The company's sequence counts the rows, and each device counts by itself. The default for keys
+  /// with a sequence.
+  case mapped
+  /// The same number is the same record on all sides.
+  case value
 }
 
 /// A column of a company's table with the space of each row.

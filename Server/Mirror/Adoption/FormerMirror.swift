@@ -68,7 +68,8 @@ extension MirrorFile {
     try file.transaction {
       try file.execute(
         """
-        DELETE FROM "mirror.read"; DELETE FROM "mirror.later"; DELETE FROM "mirror.unsent"
+        DELETE FROM "mirror.read"; DELETE FROM "mirror.later"; DELETE FROM "mirror.unsent";
+        DELETE FROM "mirror.dropped"
         """)
       try store(rows, except: former, file)
       for row in deferred {

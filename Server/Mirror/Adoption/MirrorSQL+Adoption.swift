@@ -271,11 +271,15 @@ extension MirrorSQL {
       names.append(quoted(Name(space.name)))
       values.append(quoted(postgres: space.value))
     }
+    // A conflict of a number is one of two records: the step begins again.
+    let conflict =
+      table.isMapped
+      ? "" : "ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO NOTHING"
     return """
       INSERT INTO \(target) (\(names.joined(separator: ", "))) OVERRIDING SYSTEM VALUE
       SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false))
       WHERE NOT \(isUnsent(keyParameters)) AND NOT EXISTS (SELECT FROM \(target) t WHERE \(matches))
-      ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO NOTHING
+      \(conflict)
       """
   }
 }

@@ -73,9 +73,9 @@ enum KeyFunctions {
         return answer.setNull()
       }
       let (table, known) = try known(arguments, number)
-      let state = NumberedRecord.inserted(
+      let state = try NumberedRecord.inserted(
         known, in: try context.transaction()
-      ) { context.newRecord(number) }
+      ) { try numbers.newRecord(number, in: table, context) }
       if state != known { try numbers.set(state, of: number, in: table) }
       answer.set(optional: state.record)
     }
@@ -85,9 +85,9 @@ enum KeyFunctions {
       }
       let (table, known) = try known(arguments, number)
       if let known, known.transaction == nil { return answer.set(optional: known.record) }
-      let state = NumberedRecord.referred(
+      let state = try NumberedRecord.referred(
         known, in: try context.transaction()
-      ) { context.newRecord(number) }
+      ) { try numbers.newRecord(number, in: table, context) }
       if state != known { try numbers.set(state, of: number, in: table) }
       answer.set(optional: state.record)
     }
@@ -103,10 +103,11 @@ enum KeyFunctions {
     }
     try add("ferry_chosen") { [unowned context] arguments, answer in
       guard let record = try arguments.record(1) else { return answer.setNull() }
+      let table = arguments.name(0)
       answer.set(
         try numbers.choose(
-          for: record, in: arguments.name(0), transaction: context.transaction(),
-          besides: context.wished))
+          for: record, in: table, transaction: context.transaction(), besides: context.wished,
+          by: context.numbered(table)))
     }
     func known(
       _ arguments: SQLiteArguments, _ number: Int64
@@ -129,10 +130,29 @@ enum KeyFunctions {
         answer.fail(refusal)
       } catch let error as SQLiteError {
         answer.fail(error)
+      } catch let failure as NumberingFailure {
+        answer.fail(SQLiteError(code: NumberingFailure.code, message: failure.message))
       } catch {
         answer.fail("ferry: \(error)")
       }
     }
+  }
+}
+
+extension KeyNumbers {
+  /// Returns the identifier of a new row.
+  ///
+  /// - Throws: ``CaptureRefusal`` if another row here has the identifier.
+  fileprivate func newRecord(
+    _ number: Int64, in table: Name, _ context: CaptureContext
+  ) throws -> String {
+    let record = context.newRecord(number, in: table)
+    guard context.numbered(table) != nil, let other = try self.number(of: record, in: table),
+      other != number
+    else { return record }
+    throw CaptureRefusal(
+      "the record of number \(number) of the table \(table) has the number \(other); use another number"
+    )
   }
 }
 

@@ -86,9 +86,11 @@ struct KeyNumbers {
   /// - Parameters:
   ///   - transaction: the transaction that inserts the row.
   ///   - wished: the numbers that are left for other records of the pull list.
-  /// - Throws: ``CaptureRefusal`` if all numbers are taken.
+  ///   - list: the numbers by another database; `nil` if the replica counts.
+  /// - Throws: ``CaptureRefusal`` if all numbers are taken; ``NumberingFailure``.
   func choose(
-    for record: String, in table: Name, transaction: Int64, besides wished: WishedNumbersSource
+    for record: String, in table: Name, transaction: Int64, besides wished: WishedNumbersSource,
+    by list: NumberedList?
   ) throws -> Int64 {
     let book = try book(table)
     if let known = try place(of: record, in: book) {
@@ -97,10 +99,29 @@ struct KeyNumbers {
       return known.number
     }
     let number =
-      try free(UniqueID(record)?.number, in: book, table) ?? next(in: book, table, wished)
+      if let list {
+        try counted(for: Name(record), in: book, table, wished, list)
+      } else {
+        try free(UniqueID(record)?.number, in: book, table) ?? next(in: book, table, wished)
+      }
     try set(
       NumberedRecord.chosen(nil, for: record, in: transaction), of: number, in: book)
     return number
+  }
+
+  /// Returns the number that another database has for a record.
+  private func counted(
+    for record: Name, in book: Book, _ table: Name, _ wished: WishedNumbersSource,
+    _ list: NumberedList
+  ) throws -> Int64 {
+    let number = try list.number(of: record, in: table) {
+      try wished.removeRecords(of: table).filter { try place(of: $0.text, in: book) == nil }
+    }
+    if let free = try free(number, in: book, table) { return free }
+    guard
+      let other = try free(list.newNumber(of: record, in: table), in: book, table)
+    else { throw NumberingFailure(message: "ferry: table \(table): a number is taken twice") }
+    return other
   }
 
   /// Returns a number if no record and no row has it.
@@ -150,8 +171,10 @@ struct KeyNumbers {
 
   /// Gives records to unrecorded rows, and releases the numbers of removed rows.
   ///
-  /// - Parameter fresh: returns a new identifier of a row with a number.
-  func assignRows(of table: TableSchema, fresh: (_ number: Int64) -> String) throws {
+  /// - Parameter fresh: returns a new identifier of a row with a number in a table.
+  func assignRows(
+    of table: TableSchema, fresh: (_ number: Int64, _ table: Name) throws -> String
+  ) throws {
     guard table.identity == .mapped else { return }
     let (key, place) = (quoted(table.key), quoted(table.local))
     let book = try book(table.name)
@@ -172,7 +195,8 @@ struct KeyNumbers {
       """, book.table
     ) { $0.int64(0) }
     for number in numbers {
-      try set(NumberedRecord(record: fresh(number), transaction: nil), of: number, in: book)
+      let state = NumberedRecord(record: try fresh(number, table.name), transaction: nil)
+      try set(state, of: number, in: book)
     }
   }
 }

@@ -14,20 +14,20 @@ struct NumberedRecord: Equatable {
 
   /// Returns the state after the insert of a row with the number.
   static func inserted(
-    _ known: NumberedRecord?, in transaction: Int64, fresh: () -> String
-  ) -> NumberedRecord {
+    _ known: NumberedRecord?, in transaction: Int64, fresh: () throws -> String
+  ) rethrows -> NumberedRecord {
     guard let known, known.isCurrent(in: transaction) else {
-      return NumberedRecord(record: fresh(), transaction: nil)
+      return NumberedRecord(record: try fresh(), transaction: nil)
     }
     return NumberedRecord(record: known.record, transaction: nil)
   }
 
   /// Returns the state after a row refers to the number.
   static func referred(
-    _ known: NumberedRecord?, in transaction: Int64, fresh: () -> String
-  ) -> NumberedRecord {
+    _ known: NumberedRecord?, in transaction: Int64, fresh: () throws -> String
+  ) rethrows -> NumberedRecord {
     guard let known, known.isCurrent(in: transaction) else {
-      return NumberedRecord(record: fresh(), transaction: transaction)
+      return NumberedRecord(record: try fresh(), transaction: transaction)
     }
     return known
   }

@@ -33,14 +33,22 @@ struct WishedNumbers: Equatable {
 
 /// The integers of a pull list, which are read when the first record needs another one than its own.
 final class WishedNumbersSource {
+  /// Passes the tables and records of a list.
+  typealias Visit = ((Name, Name) -> Void) throws -> Void
+
   private var read: (() throws -> WishedNumbers)?
   private var known = WishedNumbers()
+  private var visit: Visit?
+  private var records: [Name: [Name]] = [:]
 
   /// No integers.
   init() {}
 
   /// - Parameter read: reads the integers; called until it succeeds.
-  init(_ read: @escaping () throws -> WishedNumbers) { self.read = read }
+  /// - Parameter visit: passes each record of the list.
+  init(_ read: @escaping () throws -> WishedNumbers, visit: Visit? = nil) {
+    (self.read, self.visit) = (read, visit)
+  }
 
   /// Returns the integers, read for the first caller.
   func numbers() throws -> WishedNumbers {
@@ -48,6 +56,15 @@ final class WishedNumbersSource {
     known = try read()
     self.read = nil
     return known
+  }
+
+  /// Returns the records of the list in a table, once.
+  func removeRecords(of table: Name) throws -> [Name] {
+    if let visit {
+      self.visit = nil
+      try visit { table, record in records[table, default: []].append(record) }
+    }
+    return records.removeValue(forKey: table) ?? []
   }
 }
 
@@ -62,36 +79,45 @@ extension WishedNumbersSource {
   static func list(
     _ pages: StagedPages, last body: [UInt8]? = nil, _ left: [Change] = []
   ) -> WishedNumbersSource {
-    WishedNumbersSource { try read(pages, last: body, left) }
+    WishedNumbersSource {
+      let tables = try mappedTables(pages)
+      var wished = WishedNumbers(of: tables)
+      try visit(tables, pages, last: body, left) { wished.add($1, in: $0) }
+      return wished
+    } visit: { add in
+      try Self.visit(try mappedTables(pages), pages, last: body, left, add)
+    }
   }
 
-  private static func read(
-    _ pages: StagedPages, last body: [UInt8]?, _ left: [Change]
-  ) throws -> WishedNumbers {
-    let connection = pages.connection
-    let tables = try connection.rows(
+  private static func mappedTables(_ pages: StagedPages) throws -> [Name] {
+    try pages.connection.rows(
       "SELECT name FROM ferry_tables WHERE identity = ?", KeyIdentity.mapped.rawValue
     ) { $0.name(0) }
-    var wished = WishedNumbers(of: tables)
+  }
+
+  private static func visit(
+    _ tables: [Name], _ pages: StagedPages, last body: [UInt8]?, _ left: [Change],
+    _ add: (Name, Name) -> Void
+  ) throws {
     for table in tables {
-      try connection.forEach("SELECT record FROM ferry_kept WHERE tbl = ?", table) { row in
-        wished.add(row.name(0), in: table)
+      try pages.connection.forEach("SELECT record FROM ferry_kept WHERE tbl = ?", table) { row in
+        add(table, row.name(0))
       }
     }
-    for change in left where change.state.isAlive {
-      wished.add(change.key.record, in: change.key.table)
+    let mapped = Set(tables)
+    func addChange(_ change: Change) {
+      guard change.state.isAlive, mapped.contains(change.key.table) else { return }
+      add(change.key.table, change.key.record)
     }
-    guard let body, !wished.isEmpty else { return wished }
+    for change in left { addChange(change) }
+    guard let body, !mapped.isEmpty else { return }
     // The caller may be within a loop over the pages, which has the statement of `forEach`.
     var cursor = StagedPageCursor(pages, last: body)
     while let page = try cursor.next() {
       _ = try page.open()
       while let batch = try page.next() {
-        for case .success(let change) in batch where change.state.isAlive {
-          wished.add(change.key.record, in: change.key.table)
-        }
+        for case .success(let change) in batch { addChange(change) }
       }
     }
-    return wished
   }
 }

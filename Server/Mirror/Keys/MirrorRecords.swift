@@ -1,0 +1,74 @@
+import FerryProtocol
+import FerrySQLite
+import Foundation
+
+/// The identifiers of records and the keys of their rows, as a mirror's file has them.
+struct MirrorRecords {
+  let plan: MirrorPlan
+  let connection: SQLiteConnection
+
+  init(_ plan: MirrorPlan, _ connection: SQLiteConnection) {
+    (self.plan, self.connection) = (plan, connection)
+  }
+
+  /// Returns the texts of the key of a record (SPEC.md §27); `nil` if no row can have it.
+  func key(of record: String, in table: MirrorTable) throws -> [String?]? {
+    if table.isMapped { return try number(of: record, in: table.name).map { ["\($0)"] } }
+    guard let texts = table.key(ofRecord: record) else { return nil }
+    var key: [String?] = []
+    for (column, text) in zip(table.key, texts) {
+      guard let parent = plan.mapped(table, column.name), let text else {
+        key.append(text)
+        continue
+      }
+      guard let number = try number(of: text, in: parent) else { return nil }
+      key.append("\(number)")
+    }
+    return key
+  }
+
+  /// Returns a value of the space as the table has it.
+  func value(_ value: Value, of column: Name, in table: MirrorTable) throws -> Value {
+    guard let parent = plan.mapped(table, column), case .text(let record) = value else {
+      return value
+    }
+    return try number(of: record, in: parent).map { .integer($0) } ?? value
+  }
+
+  /// Returns the number of a record, also of a deleted one.
+  func number(of record: String, in table: Name) throws -> Int64? {
+    try connection.first(
+      "SELECT number FROM ferry_keys WHERE tbl = ? AND record = ?", table, record
+    ) { $0.int64(0) }
+  }
+
+  /// Returns the record whose row has a number; `nil` if there is no row.
+  func record(of number: Int64, in table: Name) throws -> String? {
+    try connection.first(
+      "SELECT record FROM ferry_keys WHERE tbl = ? AND number = ? AND grp IS NULL", table, number
+    ) { $0.text(0) }
+  }
+
+  /// Returns the devices' records with the numbers of some keys.
+  func devices(
+    _ keys: [[String?]], in table: MirrorTable, _ derived: DerivedRecords
+  ) throws -> [NumberedRow] {
+    try keys.compactMap { key in
+      guard let number = key.first.flatMap({ $0 }).flatMap({ Int64($0) }),
+        let record = try record(of: number, in: table.name),
+        record != derived.record(of: number)
+      else { return nil }
+      return NumberedRow(record: record, number: number)
+    }
+  }
+}
+
+extension MirrorPlan {
+  /// Returns the mapped table to whose numbers a column refers; `nil` for any other column.
+  func mapped(_ table: MirrorTable, _ column: Name) -> Name? {
+    let reference = table.references.first { $0.columns == [column] && isMapped($0.table) }
+    return reference?.table
+  }
+
+  private func isMapped(_ name: Name) -> Bool { tables.first { $0.name == name }?.isMapped == true }
+}
