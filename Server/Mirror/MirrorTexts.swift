@@ -30,7 +30,7 @@ extension MirrorColumn {
     switch type {
     case .uuid where !Self.isCanonicalUUID(text):
       "PostgreSQL writes the UUID “\(text.prefix(40))” in another form, and so as another key"
-    case .date, .timestamp,
+    case .date where !isCanonicalTime(text), .timestamp where !isCanonicalTime(text),
       .timestamptz where !isCanonicalTime(text):
       "PostgreSQL writes the time “\(text.prefix(40))” in another form, and so as another key"
     case .carried where text.utf8.last == UInt8(ascii: " "):

@@ -330,12 +330,13 @@ struct MirrorAdoptionTests {
       """
       CREATE TABLE tasks(id int PRIMARY KEY, title text); INSERT INTO tasks VALUES (1, 'a');
       CREATE VIEW seen AS SELECT * FROM tasks; CREATE TABLE bare(n int);
-      CREATE TABLE parts(id int PRIMARY KEY) PARTITION BY RANGE (id)
+      CREATE TABLE parts(id int PRIMARY KEY) PARTITION BY RANGE (id);
+      CREATE TABLE part PARTITION OF parts FOR VALUES FROM (1) TO (9)
       """)
     let stage = company.stage
     for (table, reason) in [
       ("nil", "the database has no table public.nil"), ("seen", "it is a view"),
-      ("bare", "it has no primary key"), ("parts", "it is partitioned"),
+      ("bare", "it has no primary key"), ("part", "it is a partition"),
     ] {
       let failed = try await company.adopt("--table", "tasks", "--table", table, exits: 1)
       #expect(failed.error.contains(reason))

@@ -40,7 +40,8 @@ struct MirrorGroupCaptureTests {
   ) async throws {
     let verified = try await company.stage.mirror(
       ["verify", "all"], sourceLocation: sourceLocation)
-    #expect(verified.output == "0 rows differ\n", sourceLocation: sourceLocation)
+    // Rows without a space are listed before it.
+    #expect(verified.output.hasSuffix("0 rows differ\n"), sourceLocation: sourceLocation)
   }
 
   @Test(
@@ -115,7 +116,8 @@ struct MirrorGroupCaptureTests {
     #expect(
       try stage.rows(
         """
-        SELECT proname::text FROM pg_proc WHERE pronamespace = 'ferry_mirror'::regnamespace
+        SELECT proname::text FROM pg_proc
+        WHERE pronamespace = 'ferry_mirror'::regnamespace AND proname ~ '^(capture|want)'
         UNION ALL SELECT function FROM ferry_mirror.group_functions
         """) == [])
   }
