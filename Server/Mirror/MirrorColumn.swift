@@ -18,7 +18,9 @@ package enum MirrorType: Sendable, Equatable {
 
   /// Reads an annotation.
   init?(annotation: String) {
-    guard let type = Self.annotations.first(where: { $0.rawValue == annotation }) else { return nil }
+    guard let type = Self.annotations.first(where: { $0.rawValue == annotation }) else {
+      return nil
+    }
     self = type
   }
 

@@ -44,9 +44,7 @@ extension TableAdoption {
         // A group has no value yet.
         guard let space = adoptions[table.name]?.space, !space.value.isEmpty else { continue }
         let canonical = try collecting { try reader.canonical(space, of: table) }
-        // The failed query has ended the transaction.
-        guard let canonical else { break }
-        adoptions[table.name]?.space = canonical
+        if let canonical { adoptions[table.name]?.space = canonical }
       }
       faults += AdoptionPlan(suitable: tables, adoptions).refused
       let permitted = tables.map { table in

@@ -51,9 +51,14 @@ struct CompanyReader {
   /// - Throws: ``MirrorFault`` if it is no value of the column.
   func canonical(_ space: SpaceColumn, of table: CompanyTable) throws -> SpaceColumn {
     guard let column = table.column(space.name), column.canNameSpace else { return space }
+    try connection.execute("SAVEPOINT ferry_value")
     do {
-      return SpaceColumn(space.name, value: try text(space.value, of: column))
+      let value = try text(space.value, of: column)
+      try connection.execute("RELEASE SAVEPOINT ferry_value")
+      return SpaceColumn(space.name, value: value)
     } catch let error as PostgresError where error.isAboutRow {
+      // Other tables may have faults as well.
+      try connection.execute("ROLLBACK TO SAVEPOINT ferry_value; RELEASE SAVEPOINT ferry_value")
       throw MirrorFault(
         description: "column \(space.name) of table \(table.name) cannot have the value "
           + "\(space.value): \(error.message)")
