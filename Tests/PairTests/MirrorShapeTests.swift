@@ -102,13 +102,17 @@ struct MirrorShapeTests {
         """,
       eventually: [
         (
-          "SELECT words::text, rating::text, extras::text, rate::text FROM films WHERE film_id = 500",
+          "SELECT words::text, rating::text, extras::text, rate::text FROM films WHERE title = 'Dog'",
           [["'dog':1", "ALL", "{\"a \\\"b\\\"\",NULL}", "4.99"]]
         ),
         (
           "SELECT words::text, rating::text, rate::text FROM films WHERE film_id = 7",
           [["'bird':1 'cat':5 'dog':7 'stori':3", "ADULT+", "0.50"]]
-        ), ("SELECT film_id::text FROM payments_01 WHERE payment_id = 900", [["500"]]),
+        ),
+        (
+          "SELECT title FROM payments_01 JOIN films USING (film_id) WHERE payment_id = 900",
+          [["Dog"]]
+        ),
         ("SELECT count(*)::text FROM casts WHERE person_id = 3", [["0"]]),
       ],
       device: [
@@ -231,7 +235,9 @@ struct MirrorShapeTests {
         UPDATE accounts SET email = ''
         """,
       eventually: [
-        ("SELECT role_id::text FROM accounts_roles WHERE id = 1000", [["1"]]),
+        (
+          "SELECT role_id::text FROM accounts_roles WHERE account_id = 3 AND role_id = 1", [["1"]]
+        ),
         (
           "SELECT is_staff::text, (last_login AT TIME ZONE 'UTC')::text FROM accounts WHERE id = 3",
           [["true", "2026-03-01 10:00:00"]]
