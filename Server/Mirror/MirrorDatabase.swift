@@ -21,7 +21,7 @@ package final class MirrorDatabase: Sendable {
   package init(url: String, connections: Int = 2) throws(PostgresError) {
     self.url = url
     channels = try PostgresChannels([MirrorLedger.channel])
-    pool = try PostgresPool(url: url, connections: connections)
+    pool = try PostgresPool(url: url, connections: connections, settings: .mirrors)
   }
 
   package func close() async {
@@ -91,6 +91,12 @@ package final class MirrorDatabase: Sendable {
   }
 }
 
+extension PostgresSettings {
+  /// For all work of mirrors. PostgreSQL would compile queries of its catalog for seconds, and run
+  /// them for a millisecond.
+  static let mirrors: PostgresSettings = [("jit", "off")]
+}
+
 extension PostgresRole {
   /// Returns the role of connections by a database's URL.
   package static func connecting(to database: String) async throws -> PostgresRole {
@@ -103,7 +109,7 @@ extension PostgresPool {
   static func once<T: Sendable>(
     _ url: String, _ body: (PostgresPool) async throws -> T
   ) async throws -> T {
-    let pool = try PostgresPool(url: url, connections: 1)
+    let pool = try PostgresPool(url: url, connections: 1, settings: .mirrors)
     do {
       let result = try await body(pool)
       await pool.close()
