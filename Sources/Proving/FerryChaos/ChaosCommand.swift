@@ -136,7 +136,7 @@ enum ChaosCommand {
       write may be lost, and every reader has to have seen whole transactions. The program needs \
       Debian's package python3-psycopg.
       """,
-    options: loadOptions(devices: 4, rate: 8) + judgingOptions(drain: "60s") + [
+    options: loadOptions(devices: 4, rate: 8) + judgingOptions(drain: "10s") + [
       OptionSpec(
         "program-rate", value: "N", help: "Transactions a second of the program.",
         kind: .integer(1...1_000), default: "20"),
@@ -152,7 +152,10 @@ enum ChaosCommand {
         kind: .integer(1...100_000), default: "1"),
     ],
     flags: [keep],
-    examples: [ExampleSpec("Half a minute", "ferry-chaos backend --duration 30s --seed 7")]
+    examples: [
+      ExampleSpec("Half a minute", "ferry-chaos backend --duration 30s --seed 7"),
+      ExampleSpec("Half an hour", "ferry-chaos backend --duration 30m"),
+    ]
   ) { arguments in
     let seed = try seed(arguments)
     let plans = try (0..<arguments.integer("rounds")).map { index in

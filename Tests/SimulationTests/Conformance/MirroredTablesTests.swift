@@ -91,6 +91,20 @@ struct MirroredTablesTests {
     #expect(rules(lost) == [])
   }
 
+  @Test("a row goes with a parent in quarantine only if a device lists it among the conflicts")
+  func rejectedParents() {
+    var gone = evidence()
+    remove(note, reply, from: &gone)
+    gone.writes[0].author = "laptop"
+    gone.history = [entry(note, .delete), entry(reply, .delete)]
+    gone.quarantined = [note]
+    #expect(rules(gone) == ["acknowledged-rows"])
+    gone.conflicting = [reply]
+    #expect(rules(gone) == [])
+    gone.quarantined = []
+    #expect(Set(rules(gone)) == ["acknowledged-rows", "nothing-invented"])
+  }
+
   @Test("an acknowledged value is in the history, or in another value of its author")
   func lostValues() {
     var changed = evidence()

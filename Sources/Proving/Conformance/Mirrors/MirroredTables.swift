@@ -12,6 +12,8 @@ package struct MirroredEvidence: Sendable {
   package var unsent: Set<RowName> = []
   /// Rows of operations rejected by the server, which their authors keep.
   package var quarantined: Set<RowName> = []
+  /// Rows with lost values, as the conflicts of devices list them.
+  package var conflicting: Set<RowName> = []
   /// The history of the space.
   package var history: [HistoryEntry] = []
   /// Rows from before the first write.
@@ -26,14 +28,15 @@ package struct MirroredEvidence: Sendable {
 /// - **Equal.** Each device has the rows of the tables, except rows listed by the mirror as
 ///   deferred or unsent.
 /// - **Rows.** A row inserted by an acknowledged write is there, unless an author deleted it or its
-///   parent, or it is listed or in quarantine.
+///   parent, or it is listed or in quarantine. It also goes with a parent in quarantine: then a
+///   device lists it among the conflicts.
 /// - **Values.** A value from an acknowledged write is in the history, with the value that it
 ///   replaced or lost to. The author's other values of the same column may contain it: a device and
 ///   a mirror merge writes before they send them. The value of a deleted row may be lost.
 /// - **Deletes.** A row deleted by an acknowledged write was deleted in the space. It may be back
 ///   by a later write.
 /// - **Nothing else.** Each row was inserted by an author, and each delete is an author's, or the
-///   database's answer to a row of a device in quarantine.
+///   database's answer to a row of a device in quarantine, or goes along with such an answer.
 /// - **Books.** The sums of all rows are right.
 package enum MirroredTables {
   /// Violations reported by each rule.
@@ -87,6 +90,11 @@ package enum MirroredTables {
       deletable.contains(row) || parents[row].map(deletable.contains) ?? false
     }
 
+    /// Returns `true` if a row may have gone with its parent, which the database has refused.
+    private func goesAlong(_ row: RowName) -> Bool {
+      parents[row].map(evidence.quarantined.contains) ?? false
+    }
+
     var differences: [String] {
       var found: [String] = []
       for (device, rows) in evidence.devices.sorted(by: { $0.key < $1.key }) {
@@ -112,6 +120,7 @@ package enum MirroredTables {
         write.inserted.filter { row in
           evidence.tables[row] == nil && !evidence.deferred.contains(row)
             && !evidence.quarantined.contains(row) && !mayBeGone(row)
+            && !(goesAlong(row) && evidence.conflicting.contains(row))
         }.map { "\($0), which \(write.author) inserted, is lost" }
       }
     }
@@ -146,9 +155,9 @@ package enum MirroredTables {
       let known = evidence.initial.union(evidence.writes.flatMap(\.inserted))
       let unknown = evidence.tables.keys.filter { !known.contains($0) }.sorted()
         .map { "\($0) was inserted by no author" }
-      let undeleted = deleted.filter { !mayBeGone($0) && !evidence.quarantined.contains($0) }
-        .sorted()
-        .map { "\($0) was deleted by no author" }
+      let undeleted = deleted.filter {
+        !mayBeGone($0) && !goesAlong($0) && !evidence.quarantined.contains($0)
+      }.sorted().map { "\($0) was deleted by no author" }
       return unknown + undeleted
     }
 

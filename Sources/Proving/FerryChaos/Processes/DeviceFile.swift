@@ -100,11 +100,16 @@ struct DeviceFile: Sendable {
     }
   }
 
-  /// Returns the rows of the operations rejected by the server. Blocks.
-  func quarantined() throws -> Set<RowName> {
+  /// Returns the rows of the operations rejected by the server or overruled with a reason. Blocks.
+  func quarantined() throws -> Set<RowName> { try rows(in: "ferry_quarantine") }
+
+  /// Returns the rows with lost values. Blocks.
+  func conflicting() throws -> Set<RowName> { try rows(in: "ferry_conflicts") }
+
+  private func rows(in table: String) throws -> Set<RowName> {
     try read { connection in
       Set(
-        try connection.prepare("SELECT tbl, record FROM ferry_quarantine").rows {
+        try connection.prepare("SELECT tbl, record FROM \(table)").rows {
           RowName($0.text(0), $0.text(1))
         })
     }

@@ -136,6 +136,7 @@ struct Round: Sendable {
       }
       for file in world.devices.map(\.file) + [company.replica] {
         evidence.quarantined.formUnion(try file.quarantined())
+        evidence.conflicting.formUnion(try file.conflicting())
       }
       evidence.deferred = try company.listed("deferred")
       evidence.unsent = try company.listed("unsent")
