@@ -19,7 +19,8 @@ struct MirrorComparison: Sendable {
   ) async throws -> [Mirror.Difference] {
     var found: [Mirror.Difference] = []
     for (place, sql) in parts.sql.enumerated() {
-      let query = sql.differences(withDeferred: side == .tables, withCaptured: withCaptured)
+      let query = ComparisonSQL(sql: sql).differences(
+        withDeferred: side == .tables, withCaptured: withCaptured)
       found += try await parts.pool.run {
         try compare(place, sql, query, side, sparesNoted: sparesNoted, $0)
       }
@@ -47,7 +48,7 @@ struct MirrorComparison: Sendable {
       try connection.execute("SET LOCAL statement_timeout = 0")
       // A hidden row fails the comparison: it would count as deleted.
       try connection.execute("SET LOCAL row_security = off")
-      try connection.execute(single: sql.makeCopy)
+      try connection.execute(single: ComparisonSQL(sql: sql).makeCopy)
       try MirrorCopy(connection, sql).fill { body in
         try parts.file.rows(of: place, source, body)
       }
@@ -81,7 +82,7 @@ struct MirrorComparison: Sendable {
     for column in keys[0].indices {
       parameters.append(PostgresArray<String>(keys.map { $0[column] }))
     }
-    _ = try connection.query(.once(sql.lock), parameters)
+    _ = try connection.query(.once(StepSQL(sql: sql).lock), parameters)
     try reader.catchUp(within: LogReader.roundLimit)
   }
 
@@ -90,9 +91,10 @@ struct MirrorComparison: Sendable {
     _ key: [String?], _ difference: Mirror.Difference, _ sql: MirrorSQL,
     _ connection: PostgresConnection
   ) throws {
+    let recapture = RecaptureSQL(sql: sql)
     let statement =
       sql.table.adoption != nil && difference.isInTable
-      ? sql.captureRow : sql.recapture(isInTable: difference.isInTable)
+      ? recapture.captureRow : recapture.recapture(isInTable: difference.isInTable)
     _ = try connection.query(.once(statement), [.array(PostgresArray(key))])
   }
 }

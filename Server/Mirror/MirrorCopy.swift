@@ -47,6 +47,6 @@ struct MirrorCopy {
   }
 
   private func send(_ parameters: PostgresParameters) throws {
-    _ = try connection.query(.once(sql.fillCopy), parameters)
+    _ = try connection.query(.once(ComparisonSQL(sql: sql).fillCopy), parameters)
   }
 }

@@ -224,7 +224,7 @@ extension MirrorLedger {
     try connection.execute("SET LOCAL lock_timeout = '200ms'; SET LOCAL row_security = off")
     try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     var count: Int64 = 0
-    for sql in sql {
+    for sql in sql.map(RecaptureSQL.init) {
       for capture in [sql.captureUnsent, sql.captureGone] {
         let rows = try connection.query(
           .once("WITH c AS (\(capture) RETURNING 1) SELECT count(*) FROM c"), [.int8(most)])

@@ -209,7 +209,7 @@ package final class MirrorRounds: Sendable {
     let sql = file.plan.tables.map {
       MirrorSQL(
         table: $0, schema: configuration.schema, mirror: ledger.number,
-        isLogged: sides.reader != nil)
+        capture: sides.reader == nil ? .triggers : .log)
     }
     return MirrorParts(file: file, sides: sides, sql: sql)
   }

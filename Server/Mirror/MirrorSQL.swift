@@ -1,6 +1,7 @@
 import FerryProtocol
 
-/// SQL of a mirrored table in PostgreSQL. Names are quoted, and values are parameters.
+/// A table of a mirror in PostgreSQL, and the parts of SQL about the rows. Names are quoted, and values
+/// are parameters.
 struct MirrorSQL: Sendable {
   /// The schema with the tables of all mirrors' ledgers.
   static let ledger = "ferry_mirror"
@@ -11,19 +12,20 @@ struct MirrorSQL: Sendable {
   let mirror: Int64
   /// True if rows of an adopted table may not be in the space yet.
   var isAdopting = false
-  /// True if the mirror reads PostgreSQL's log, and marks its own writes there.
-  var isLogged = false
-  /// The partitions of the table; `nil` if it is not divided.
-  var partitions: MirrorPartitions?
-
-  /// The group whose triggers capture for the mirror; `nil` if it has own ones.
-  var group: Int64?
+  var capture = TableCapture.triggers
 
   /// The table, qualified by the schema.
   var target: String { "\(quoted(Name(schema))).\(quoted(table.name))" }
+  /// The function of the capturing triggers. Marks in PostgreSQL's log name the table by it.
   var function: String {
-    group.map { GroupCapture.function($0, table.name) } ?? "\(Self.ledger).capture_\(tag)"
+    capture.group.map { GroupCapture.function($0, table.name) } ?? "\(Self.ledger).capture_\(tag)"
   }
+  /// The beginning of a statement that captures rows.
+  var head: String {
+    "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals, olds)"
+  }
+  /// The table's name as a literal.
+  var literal: String { quoted(postgres: table.name.text) }
 
   /// Names what belongs to the table, as long as it is in the plan, wherever.
   private var tag: String { "\(mirror)_\(Self.digest(table.name.text))" }
@@ -73,6 +75,8 @@ struct MirrorSQL: Sendable {
     return "DO \(quoted(postgres: body))"
   }
 
+  // MARK: Rows and columns
+
   func list(_ elements: [String]) -> String {
     "ARRAY[" + elements.joined(separator: ", ") + "]::text[]"
   }
@@ -81,7 +85,68 @@ struct MirrorSQL: Sendable {
     list(table.key.map { $0.type.keyEncoded(row + quoted($0.name)) })
   }
 
-  // MARK: Applying
+  func keys(_ row: String) -> String {
+    table.key.map { "\(row).\(quoted($0.name))" }.joined(separator: ", ")
+  }
+
+  func row(_ texts: String) -> String {
+    let parts = zip(table.key, 1...).map { $0.type.decoded("(\(texts))[\($1)]") }
+    return "ROW(\(parts.joined(separator: ", ")))"
+  }
+
+  var keyColumns: String {
+    table.key.map { "t.\(quoted($0.name))" }.joined(separator: ", ")
+  }
+
+  var columnNames: String { list(table.columns.map { quoted(postgres: $0.name.text) }) }
+
+  func columnTexts(_ row: String) -> String {
+    list(table.columns.map { $0.type.encoded(row + quoted($0.name)) })
+  }
+
+  /// Returns the SQL of whether two rows differ beside their keys.
+  func differs(_ one: String, _ other: String) -> String {
+    guard !table.columns.isEmpty else { return "false" }
+    let lists = [one, other].map { row in
+      table.columns.map { $0.type.stored("\(row).\(quoted($0.name))") }
+        .joined(separator: ", ")
+    }
+    return "ROW(\(lists[0])) IS DISTINCT FROM ROW(\(lists[1]))"
+  }
+
+  /// Returns cases of a row that a device cannot hold, with the part to name. The writer's
+  /// statement fails: else the row would vanish later.
+  func faults(_ row: String) -> [String] {
+    let limits = Limits.standard
+    // Several columns of a key travel as one JSON text.
+    let isOne = table.key.count == 1
+    let texts = table.key.map { column in
+      let text = "\(row)\(quoted(column.name))::text"
+      return "octet_length(\(isOne ? text : "to_json(\(text))::text"))"
+    }
+    let most = texts.count == 1 ? limits.recordBytes : limits.recordBytes - 16 * texts.count
+    var sizes = texts
+    var cases = ["WHEN \(texts.joined(separator: " + ")) NOT BETWEEN 1 AND \(most) THEN 'the key'"]
+    cases += table.key.compactMap { column in
+      column.keyFault(row + quoted(column.name)).map { "WHEN \($0) THEN 'the key'" }
+    }
+    for column in table.columns {
+      let value = row + quoted(column.name)
+      var conditions = [column.fault(value)].compactMap(\.self)
+      if let size = column.type.size(value) {
+        sizes.append("coalesce(\(size), 0)")
+        conditions.append("\(size) > \(limits.valueBytes)")
+      }
+      if conditions.isEmpty { continue }
+      cases.append(
+        "WHEN \(conditions.joined(separator: " OR ")) "
+          + "THEN \(quoted(postgres: "column \(column.name)"))")
+    }
+    let total = sizes.joined(separator: " + ")
+    return cases + ["WHEN \(total) > \(limits.operationBytes) THEN 'the row'"]
+  }
+
+  // MARK: Parameters
 
   /// The parameters' columns: `k0`, `k1` … of the key and `c0`, `c1` … of the others.
   func source(keysOnly: Bool) -> String {
@@ -103,89 +168,72 @@ struct MirrorSQL: Sendable {
     }.joined(separator: " AND ")
   }
 
-  /// Locks the rows of given keys, so a writer waits until their new values are visible.
-  var lock: String {
-    "SELECT FROM \(target) t JOIN \(source(keysOnly: true)) ON \(matches) FOR UPDATE OF t"
+  /// The key of a row of the parameters, as it is stored.
+  var keyParameters: String {
+    "ARRAY[\(table.key.indices.map { "x.k\($0)" }.joined(separator: ", "))]::text[]"
   }
 
-  /// Returns a row if a write to one of the keys is captured.
-  var isWritten: String {
-    let key = table.key.indices.map { "x.k\($0)" }.joined(separator: ", ")
-    // Of others: a step may capture the delete of a row before it comes to the row itself.
-    let written = { (condition: String) in
-      """
-      SELECT FROM \(Self.ledger).captured t JOIN \(source(keysOnly: true))
-      ON t.mirror = \(mirror) AND t.tab = \(quoted(postgres: table.name.text))
-        AND \(condition) = ARRAY[\(key)]::text[] AND t.xid <> pg_current_xact_id()
-      """
+  // MARK: The travelling rows
+
+  /// Returns the SQL of the travelling rows' condition; `nil` if all rows travel. The condition
+  /// sees the row by the name of the table.
+  func holds(_ row: String) -> String? {
+    let isOurs = isOfSpace(row)
+    guard let condition = table.adoption?.condition else {
+      return isOurs.map { "coalesce(\($0), false)" }
     }
-    // An unrecorded write may be a write to these rows.
-    let stop = "SELECT FROM \(Self.ledger).stops WHERE mirror = \(mirror)"
-    return "\(written("t.key")) UNION ALL \(written("t.kind = 'K' AND t.olds"))"
-      + " UNION ALL \(stop) LIMIT 1"
+    // A comment in the condition ends with the line.
+    let holds = """
+      (SELECT coalesce((\(condition)
+      ), false) FROM (SELECT \(row).*) AS \(quoted(table.name)))
+      """
+    guard let isOurs else { return holds }
+    // A condition may fail for rows of other spaces.
+    return "CASE WHEN \(isOurs) THEN \(holds) ELSE false END"
   }
 
-  var delete: String {
-    "DELETE FROM \(target) t USING \(source(keysOnly: true)) WHERE \(matches)"
-      + isShared(keyParameters)
-  }
-
-  /// Gives one column of each unique key another value, for rows that exchange theirs; `nil` if
-  /// there is nothing to vacate. Rows referenced by such a column keep it: the references could be
-  /// lost.
-  var vacate: String? {
-    // The row could leave the condition.
-    if table.adoption?.condition != nil { return nil }
-    var values: [Name: String] = [:]
-    for unique in table.unique where unique.allSatisfy({ values[$0] == nil }) {
-      let columns = table.columns.filter { unique.contains($0.name) }
-      if let column = columns.first(where: { !$0.isRequired }) {
-        values[column.name] = "NULL"
-        continue
-      }
-      // A text may be too long for the column.
-      let places = columns.sorted { $1.type == .text && $0.type != .text }.compactMap { column in
-        column.type.placeholder.map { (column.name, $0) }
-      }
-      if let (name, value) = places.first { values[name] = value }
+  /// The SQL of whether a row belongs to the mirror's space, in a form for indexes; `nil` if all
+  /// do.
+  func isOfSpace(_ row: String) -> String? {
+    table.adoption?.space.map {
+      "\(row).\(quoted(Name($0.name))) = \(quoted(postgres: $0.value))"
     }
-    if values.isEmpty { return nil }
-    let sets = values.sorted { $0.key < $1.key }.map { "\(quoted($0)) = \($1)" }
+  }
+
+  var andIsOfSpace: String { isOfSpace("t").map { " AND \($0)" } ?? "" }
+
+  /// The travelling rows of the table.
+  var travelling: String {
+    holds("t").map { "(SELECT * FROM \(target) t WHERE \($0)\(andIsOfSpace))" } ?? target
+  }
+
+  /// Returns the condition of rows that the space does not have as programs have written or deleted
+  /// them.
+  func isUnsent(_ key: String) -> String {
+    """
+    EXISTS (SELECT FROM \(Self.ledger).unsent u WHERE u.mirror = \(mirror)
+      AND u.tab = \(literal) AND u.key = \(key))
+    """
+  }
+
+  /// The number of rows, as a company's table of one space has them about.
+  var estimate: String {
+    if let isOurs = isOfSpace("t") { return "(SELECT count(*) FROM \(target) t WHERE \(isOurs))" }
     return """
-      UPDATE \(target) t SET \(sets.joined(separator: ", "))
-      FROM \(source(keysOnly: true)) WHERE \(matches) AND NOT EXISTS (
-        SELECT FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a
-          ON a.attrelid = k.confrelid AND a.attnum = ANY(k.confkey)
-        WHERE k.contype = 'f' AND k.confrelid = \(quoted(postgres: target))::regclass
-          AND a.attname = ANY(\(list(values.keys.map { quoted(postgres: $0.text) }))))
-      \(isShared(keyParameters))
+      (SELECT CASE WHEN reltuples < 0 THEN (SELECT count(*) FROM \(target)) ELSE reltuples::bigint END
+        FROM pg_class WHERE oid = \(quoted(postgres: target))::regclass)
       """
   }
 
-  /// Names the table of the step's next statement. A delete of a parent may change rows of the same
-  /// table as well. So all rows are captured, and ``forget(areDeleted:)`` removes those of the
-  /// step.
-  func begin(isDelete: Bool) -> String {
-    if let open { return open }
-    let relation = "\(quoted(postgres: target))::regclass"
-    let own = "\(relation)::oid::text"
-    guard isDelete else { return "SELECT set_config('ferry.table', \(own), true)" }
-    return """
-      SELECT set_config('ferry.table', CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_constraint
-        WHERE contype = 'f' AND confrelid = \(relation) AND confdeltype IN ('c', 'n', 'd'))
-        THEN '' ELSE \(own) END, true)
-      """
-  }
+  /// A query to fail if the condition is wrong.
+  var check: String { "SELECT FROM \(travelling) t LIMIT 1" }
 
-  /// Removes the step's own rows from the capture: all of deleted rows, or the deletes of rows that
-  /// are there again.
-  func forget(areDeleted: Bool) -> String {
-    if isLogged { return forgetLogged(areDeleted: areDeleted) }
-    return """
-      DELETE FROM \(Self.ledger).captured c USING \(source(keysOnly: true))
-      WHERE c.xid = pg_current_xact_id() AND c.mirror = \(mirror)
-        AND c.tab = \(quoted(postgres: table.name.text)) AND c.key = \(keyParameters)
-        \(areDeleted ? "" : "AND c.kind = 'D'")
-      """
+  /// A query to fail if the table cannot have the space's definition: an administrator of the space
+  /// may change it, and a company its table. The functions that capture would record no write then.
+  var fits: String {
+    """
+    SELECT \(keyText("t.")), \(columnTexts("t.")), CASE \(faults("t.").joined(separator: " ")) END
+    FROM \(target) t LIMIT 0
+    """
   }
 }

@@ -150,13 +150,15 @@ struct MirrorStep {
 
   private mutating func free(_ table: Int) throws {
     guard let keys = changed.removeValue(forKey: table), !keys.isEmpty else { return }
-    _ = try connection.query(.once(sql[table].freeHeld), PostgresParameters(columnsOf: keys))
+    _ = try connection.query(.once(step(table).freeHeld), PostgresParameters(columnsOf: keys))
   }
 
   private mutating func postpone(_ row: MirrorRow, _ key: [String?], _ reason: String) throws {
     try ledger.defer(sql[row.table].table.name, key, reason, canRetry: true, connection)
     deferred.append((row.table, key))
   }
+
+  private func step(_ table: Int) -> StepSQL { StepSQL(sql: sql[table]) }
 
   private static func pending(
     _ row: MirrorRow, _ key: [String?], _ texts: [String?]
@@ -176,17 +178,18 @@ struct MirrorStep {
   ///
   /// - Throws: ``WrittenMeanwhile``.
   private func lock(_ rows: [Pending]) throws {
-    let (sql, keys) = (sql[table], PostgresParameters(columnsOf: rows.map(\.key)))
+    let (step, keys) = (step(table), PostgresParameters(columnsOf: rows.map(\.key)))
+    let definition = step.sql.table
     // First the locks, then the look at captured writes: it has to see those before the locks.
     _ = try connection.pipeline {
-      if hasDeferred { $0.add(.once(sql.resolve), keys) }
-      $0.add(.once(sql.lock), keys)
+      if hasDeferred { $0.add(.once(step.resolve), keys) }
+      $0.add(.once(step.lock), keys)
     }
     try catchUp?()
-    if try !connection.query(.once(sql.isWritten), keys).isEmpty { throw WrittenMeanwhile() }
+    if try !connection.query(.once(step.isWritten), keys).isEmpty { throw WrittenMeanwhile() }
     guard rows[0].texts != nil, let found = devices(rows[...]) else { return }
-    let taken = try found.keys.taken(found.rows, key: sql.table.key[0].name, connection)
-    if !taken.isEmpty { throw NumbersTaken(table: sql.table.name, records: taken) }
+    let taken = try found.keys.taken(found.rows, key: definition.key[0].name, connection)
+    if !taken.isEmpty { throw NumbersTaken(table: definition.name, records: taken) }
   }
 
   /// - Parameter savepoint: the name of a savepoint to undo a refused write.
@@ -196,32 +199,31 @@ struct MirrorStep {
     _ rows: ArraySlice<Pending>, savepoint: String? = nil
   ) throws -> Bool {
     guard let first = rows.first else { return false }
-    let (sql, keys, isDelete) = (
-      sql[table], PostgresParameters(columnsOf: rows.map(\.key)), first.texts == nil
-    )
+    let (step, answers) = (step(table), AnswerSQL(sql: sql[table]))
+    let (keys, isDelete) = (PostgresParameters(columnsOf: rows.map(\.key)), first.texts == nil)
     var (writes, made): ([Int], Int?) = ([], nil)
     let results = try connection.pipeline {
       if let savepoint { $0.add(.once("SAVEPOINT \(savepoint)")) }
-      $0.add(.once(sql.begin(isDelete: isDelete)))
+      $0.add(.once(step.begin(isDelete: isDelete)))
       let parameters =
         isDelete
         ? keys
         : PostgresParameters(
           columnsOf: rows.map { $0.key + ($0.texts ?? []) })
       if isDelete {
-        writes.append($0.add(.once(sql.own(sql.delete)), keys))
-        $0.add(.once(sql.forget(areDeleted: true)), keys)
-        if hasUnsent { $0.add(.once(sql.forgetGone), keys) }
+        writes.append($0.add(.once(step.own(step.delete)), keys))
+        $0.add(.once(step.forget(areDeleted: true)), keys)
+        if hasUnsent { $0.add(.once(step.forgetGone), keys) }
       } else {
-        if let update = sql.update { writes.append($0.add(.once(sql.own(update)), parameters)) }
-        if let open = sql.open { $0.add(.once(open)) }
-        writes.append($0.add(.once(sql.own(sql.insert)), parameters))
+        if let update = step.update { writes.append($0.add(.once(step.own(update)), parameters)) }
+        if let open = step.open { $0.add(.once(open)) }
+        writes.append($0.add(.once(step.own(step.insert)), parameters))
         // A row refused before may have been deleted with the former parent.
-        if isCareful { $0.add(.once(sql.forget(areDeleted: false)), keys) }
+        if isCareful { $0.add(.once(step.forget(areDeleted: false)), keys) }
       }
-      if let capture = AnswerSQL(sql: sql).captureMade(isDelete: isDelete) {
+      if let capture = answers.captureMade(isDelete: isDelete) {
         made = $0.add(.once(capture), parameters)
-        $0.add(.once(sql.made ?? AnswerSQL(sql: sql).forgetMadeUpdates))
+        $0.add(.once(step.made ?? answers.forgetMadeUpdates))
       }
     }
     if let (keys, rows) = devices(rows) {
@@ -333,7 +335,7 @@ struct MirrorStep {
     for (table, rows) in Dictionary(grouping: deferred, by: \.table).sorted(by: { $0.key < $1.key })
     {
       _ = try connection.query(
-        .once(sql[table].forget(areDeleted: true)), PostgresParameters(columnsOf: rows.map(\.key)))
+        .once(step(table).forget(areDeleted: true)), PostgresParameters(columnsOf: rows.map(\.key)))
     }
   }
 
@@ -382,11 +384,11 @@ struct MirrorStep {
   }
 
   private func vacate(_ rows: [Pending]) throws {
-    let sql = sql[rows[0].row.table]
-    guard rows[0].texts != nil, let vacate = sql.vacate else { return }
+    let step = step(rows[0].row.table)
+    guard rows[0].texts != nil, let vacate = step.vacate else { return }
     _ = try connection.pipeline {
-      $0.add(.once(sql.begin(isDelete: false)))
-      $0.add(.once(sql.own(vacate)), PostgresParameters(columnsOf: rows.map(\.key)))
+      $0.add(.once(step.begin(isDelete: false)))
+      $0.add(.once(step.own(vacate)), PostgresParameters(columnsOf: rows.map(\.key)))
     }
   }
 }

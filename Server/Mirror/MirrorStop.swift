@@ -138,7 +138,7 @@ extension MirrorLedger {
 
   /// Enters the tables whose writes are recorded.
   func enter(
-    _ sql: [MirrorSQL], isLogged: Bool = false, _ connection: PostgresConnection
+    _ sql: [MirrorSQL], _ connection: PostgresConnection
   ) throws {
     try connection.execute(single: "DELETE FROM ferry_mirror.recorded WHERE mirror = \(number)")
     for sql in sql {
@@ -152,7 +152,7 @@ extension MirrorLedger {
           """),
         [
           .int8(number), .text(sql.table.name.text), .text(sql.target), .text(sql.function),
-          .int8(isLogged ? 0 : sql.triggers),
+          .int8(sql.triggers?.count ?? 0),
           .array(PostgresArray(columns.map { Optional($0.text) })),
         ])
     }

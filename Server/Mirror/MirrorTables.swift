@@ -133,21 +133,18 @@ struct MirrorTables {
     let isAdopting = try MirrorLedger(number: number).isAdopting(connection)
     let group = try configuration.group(connection)
     var sql = try plan.tables.map { table in
-      let adoption = table.adoption
-      let isGrouped = adoption?.space != nil && adoption?.isPartitioned != true
       var sql = MirrorSQL(
-        table: table, schema: configuration.schema, mirror: number, isAdopting: isAdopting,
-        group: isGrouped ? group : nil)
-      sql.partitions = try MirrorPartitions(sql, connection)
+        table: table, schema: configuration.schema, mirror: number, isAdopting: isAdopting)
+      sql.capture = try way(of: sql, group)
       return sql
     }
-    let isLogged = configuration.capture == .log && !sql.isEmpty
+    let isLogged = sql.contains { $0.capture == .log }
     if isLogged { try MirrorLog.enter(number, connection) }
     let own = sql.filter { $0.table.adoption == nil }.map(MirrorDefinition.init)
     let schema = MirrorSQL.unlessPresent(schema: Name(configuration.schema))
     let tables = (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
     let parts = own.flatMap(\.parts) + own.flatMap(\.references)
-    var capture = isLogged ? MirrorLog.capture(sql, number) : sql.flatMap(\.capture)
+    var capture = captures(sql, number)
     let layout = (tables + parts.map(\.statement) + capture + ["adopting: \(isAdopting)"])
       .joined(separator: ";\n")
     let known = try connection.query(
@@ -161,14 +158,14 @@ struct MirrorTables {
     if group != nil {
       try members.lock(sql.map(\.function))
       sql = try sql.map(members.joined)
-      capture = sql.flatMap(\.capture)
+      capture = captures(sql, number)
     }
     try lock(sql, isLogged: isLogged)
     for statement in tables { try connection.execute(single: statement) }
     let absent = try parts.compactMap(make)
     for sql in sql { try connection.execute(single: sql.fits) }
     for statement in capture { try connection.execute(single: statement) }
-    try MirrorLedger(number: number).enter(sql, isLogged: isLogged, connection)
+    try MirrorLedger(number: number).enter(sql, connection)
     try members.publish(sql)
     for sql in sql { try MirrorPartitions.enter(sql, connection) }
     if absent.isEmpty {
@@ -177,6 +174,18 @@ struct MirrorTables {
         [.int8(number), .text(layout)])
     }
     return absent
+  }
+
+  private func way(of sql: MirrorSQL, _ group: Int64?) throws -> TableCapture {
+    if configuration.capture == .log { return .log }
+    if let partitions = try MirrorPartitions(sql, connection) { return .partitions(partitions) }
+    guard let group, let space = sql.table.adoption?.space else { return .triggers }
+    return .group(group, by: space)
+  }
+
+  private func captures(_ sql: [MirrorSQL], _ number: Int64) -> [String] {
+    sql.contains { $0.capture == .log }
+      ? MirrorLog.capture(sql, number) : sql.flatMap { $0.triggers?.statements ?? [] }
   }
 
   /// Locks the tables without all of their triggers, or without their whole former rows in the log.
@@ -196,9 +205,10 @@ struct MirrorTables {
         """),
       [
         .array(PostgresArray(sql.map { Optional($0.target) })),
-        .array(PostgresArray(sql.map { Optional($0.allTriggers) })),
-        .array(PostgresArray(sql.map { Optional($0.triggerPrefix) })),
-        .array(PostgresArray(sql.map { $0.group == nil ? nil : $0.function })), .bool(isLogged),
+        .array(PostgresArray(sql.map { $0.triggers?.countOfAll })),
+        .array(PostgresArray(sql.map { Optional($0.capture.prefix(of: $0.mirror)) })),
+        .array(PostgresArray(sql.map { $0.capture.group == nil ? nil : $0.function })),
+        .bool(isLogged),
         .int8(sql.first?.mirror ?? 0),
       ]
     ).map { try $0.text(0) }

@@ -185,6 +185,8 @@ struct MirrorNameTests {
   private func checkSteps(_ sql: [MirrorSQL], _ connection: PostgresConnection) throws {
     try connection.transaction { connection in
       for sql in sql {
+        let (step, comparison) = (StepSQL(sql: sql), ComparisonSQL(sql: sql))
+        let recapture = RecaptureSQL(sql: sql)
         var keys = PostgresParameters()
         keys.append(PostgresArray<String>(["one"]))
         var rows = keys
@@ -195,30 +197,30 @@ struct MirrorNameTests {
             rows.append(PostgresArray<String>([try column.text(of: column.defaultValue)]))
           }
         }
-        _ = try connection.query(.once(sql.lock), keys)
-        #expect(try connection.query(.once(sql.isWritten), keys).isEmpty)
+        _ = try connection.query(.once(step.lock), keys)
+        #expect(try connection.query(.once(step.isWritten), keys).isEmpty)
         for isDelete in [false, true] {
-          _ = try connection.query(.once(sql.begin(isDelete: isDelete)))
+          _ = try connection.query(.once(step.begin(isDelete: isDelete)))
         }
-        if let update = sql.update { _ = try connection.query(.once(update), rows) }
-        _ = try connection.query(.once(sql.insert), rows)
-        if let vacate = sql.vacate { _ = try connection.query(.once(vacate), keys) }
+        if let update = step.update { _ = try connection.query(.once(update), rows) }
+        _ = try connection.query(.once(step.insert), rows)
+        if let vacate = step.vacate { _ = try connection.query(.once(vacate), keys) }
         for areDeleted in [false, true] {
-          _ = try connection.query(.once(sql.forget(areDeleted: areDeleted)), keys)
+          _ = try connection.query(.once(step.forget(areDeleted: areDeleted)), keys)
         }
-        try connection.execute(single: sql.makeCopy)
-        _ = try connection.query(.once(sql.fillCopy), rows)
-        _ = try connection.query(.once(sql.differences(withDeferred: true)))
+        try connection.execute(single: comparison.makeCopy)
+        _ = try connection.query(.once(comparison.fillCopy), rows)
+        _ = try connection.query(.once(comparison.differences(withDeferred: true)))
         try connection.execute("DROP TABLE ferry_copy")
         for isInTable in [true, false] {
           _ = try connection.query(
-            .once(sql.recapture(isInTable: isInTable)), [.array(PostgresArray(["one"]))])
+            .once(recapture.recapture(isInTable: isInTable)), [.array(PostgresArray(["one"]))])
         }
-        _ = try connection.query(.once(sql.delete), keys)
-        for forget in [sql.resolve, sql.freeHeld, sql.forgetGone] {
+        _ = try connection.query(.once(step.delete), keys)
+        for forget in [step.resolve, step.freeHeld, step.forgetGone] {
           _ = try connection.query(.once(forget), keys)
         }
-        _ = try connection.query(.once(sql.forgetAbsent))
+        _ = try connection.query(.once(recapture.forgetAbsent))
       }
     }
     for sql in sql { try connection.transaction { try checkLog(sql, $0) } }
@@ -227,7 +229,8 @@ struct MirrorNameTests {
   /// Runs the SQL of a capture from the log.
   private func checkLog(_ sql: MirrorSQL, _ connection: PostgresConnection) throws {
     var (sql, keys) = (sql, PostgresParameters())
-    sql.isLogged = true
+    sql.capture = .log
+    let step = StepSQL(sql: sql)
     keys.append(PostgresArray<String>(["one"]))
     for statement in MirrorLog.capture([sql], sql.mirror) {
       try connection.execute(single: statement)
@@ -238,13 +241,14 @@ struct MirrorNameTests {
       .array(PostgresArray<String>([nil])),
     ]
     _ = try connection.query(.once(LoggedRowsSQL.capture([sql])), rows)
-    _ = try connection.query(.once(sql.begin(isDelete: true)))
+    _ = try connection.query(.once(step.begin(isDelete: true)))
     for areDeleted in [false, true] {
-      _ = try connection.query(.once(sql.forget(areDeleted: areDeleted)), keys)
+      _ = try connection.query(.once(step.forget(areDeleted: areDeleted)), keys)
       _ = try connection.query(
-        .once(sql.forgetCaptured(areDeleted: areDeleted)), [.text("700"), .text("[[\"one\"]]")])
+        .once(LoggedRowsSQL(sql: sql).forgetCaptured(areDeleted: areDeleted)),
+        [.text("700"), .text("[[\"one\"]]")])
     }
-    _ = try connection.query(.once(sql.own(sql.delete)), keys)
+    _ = try connection.query(.once(step.own(step.delete)), keys)
   }
 
   // MARK: The file

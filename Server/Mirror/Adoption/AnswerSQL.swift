@@ -64,7 +64,7 @@ struct AnswerSQL {
       isDelete: isDelete, reason: reason, where: conditions.joined(separator: " AND "))
   }
 
-  private var name: String { sql.name }
+  private var name: String { sql.literal }
 
   /// - Parameter reason: the name of the last parameter, with the reasons.
   private func captureAnswers(

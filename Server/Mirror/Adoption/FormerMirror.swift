@@ -150,6 +150,7 @@ extension MirrorComparison {
   private func compareFormer(
     _ place: Int, _ sql: MirrorSQL, _ connection: PostgresConnection
   ) throws {
+    let (comparison, recapture) = (ComparisonSQL(sql: sql), RecaptureSQL(sql: sql))
     let source = try parts.sides.openFile()
     let isWhere: PostgresParameters = [
       .int8(parts.ledger.number), .text(sql.table.name.text),
@@ -160,20 +161,20 @@ extension MirrorComparison {
         SET LOCAL statement_timeout = 0; SET LOCAL row_security = off;
         SET LOCAL search_path = pg_catalog, pg_temp
         """)
-      try connection.execute(single: sql.makeCopy)
+      try connection.execute(single: comparison.makeCopy)
       try MirrorCopy(connection, sql).fill { try parts.file.formerRows(of: place, source, $0) }
-      try connection.execute(single: sql.makeDiffering)
-      try connection.execute(single: sql.fillDiffering)
+      try connection.execute(single: ComparisonSQL.makeDiffering)
+      try connection.execute(single: comparison.fillDiffering)
       // A program's write in progress is captured before its row is read again.
-      _ = try connection.query(.once(sql.lockDiffering))
+      _ = try connection.query(.once(recapture.lockDiffering))
       try parts.sides.reader?.catchUp(within: LogReader.roundLimit)
-      for statement in sql.captureDiffering { try connection.execute(single: statement) }
+      for statement in recapture.captureDiffering { try connection.execute(single: statement) }
       _ = try connection.query(
         .once("UPDATE ferry_mirror.adopted SET former = false WHERE mirror = $1 AND tab = $2"),
         isWhere)
     }
     // A program may have inserted a row meanwhile that has counted as deleted.
-    try connection.execute(single: sql.captureReturned)
+    try connection.execute(single: recapture.captureReturned)
   }
 }
 

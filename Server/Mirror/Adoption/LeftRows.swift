@@ -85,7 +85,7 @@ struct LeftRowReader {
     sql = plan.tables.map {
       MirrorSQL(
         table: $0, schema: configuration.schema, mirror: ledger.number, isAdopting: isAdopting,
-        isLogged: reader != nil)
+        capture: reader == nil ? .triggers : .log)
     }
   }
 

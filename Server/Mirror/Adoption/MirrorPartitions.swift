@@ -33,7 +33,7 @@ struct MirrorPartitions: Sendable, Equatable {
 
   /// Enters partitions with new triggers. Writes that named a later one before were not captured.
   static func enter(_ sql: MirrorSQL, _ connection: PostgresConnection) throws {
-    guard let partitions = sql.partitions else { return }
+    guard let partitions = sql.capture.partitions else { return }
     let isFirst = try connection.query(
       .once("SELECT FROM ferry_mirror.partitions WHERE mirror = $1 AND tab = $2 LIMIT 1"),
       [.int8(sql.mirror), .text(sql.table.name.text)]

@@ -51,7 +51,8 @@ struct MirrorSlices: Sendable {
       .int8(rows), .int8(Self.bytesMax), .array(PostgresArray(last)),
     ]
     if let place { limits.append(PostgresArray(place)) }
-    let end = try connection.query(.once(sql.sliceEnd(isFirst: place == nil)), limits).first
+    let recapture = RecaptureSQL(sql: sql)
+    let end = try connection.query(.once(recapture.sliceEnd(isFirst: place == nil)), limits).first
     guard let end else {
       _ = try connection.query(
         .once("UPDATE ferry_mirror.adopted SET done = true WHERE mirror = $1 AND tab = $2"),
@@ -61,7 +62,7 @@ struct MirrorSlices: Sendable {
     let next = PostgresArray<String>(try end.array(0, of: String.self))
     var places: PostgresParameters = [.array(next)]
     if let place { places.append(PostgresArray(place)) }
-    _ = try connection.query(.once(sql.captureSlice(isFirst: place == nil)), places)
+    _ = try connection.query(.once(recapture.captureSlice(isFirst: place == nil)), places)
     try ledger.awaitLog(reader, connection)
     _ = try connection.query(
       .once(

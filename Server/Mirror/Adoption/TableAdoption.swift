@@ -94,7 +94,7 @@ package struct TableAdoption: Sendable {
     _ = try connection.query(
       .once(
         """
-        UPDATE ferry_mirror.adopted SET last = (\(sql.lastKey)),
+        UPDATE ferry_mirror.adopted SET last = (\(RecaptureSQL(sql: sql).lastKey)),
           done = NOT EXISTS (SELECT FROM \(sql.target))
         WHERE mirror = $1 AND tab = $2 AND last IS NULL AND NOT done
         """), [.int8(number), .text(table.name.text)])

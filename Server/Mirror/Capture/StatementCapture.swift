@@ -17,20 +17,24 @@ struct StatementCapture {
   let sql: MirrorSQL
 
   private var table: MirrorTable { sql.table }
+  private var parts: CapturedRowSQL { CapturedRowSQL(sql: sql) }
   private var mirror: Int64 { sql.mirror }
   /// The table's name.
   private var literal: String { quoted(postgres: table.name.text) }
   private var captured: String { "\(MirrorSQL.ledger).captured" }
 
-  /// The statements to make the function and the triggers.
-  var statements: [String] {
+  var triggers: CaptureTriggers {
+    CaptureTriggers(count: 4, countOfAll: 5, statements: statements)
+  }
+
+  private var statements: [String] {
     let events = [
       ("insert", "AFTER INSERT", "REFERENCING NEW TABLE AS new_rows"),
       ("update", "AFTER UPDATE", "REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows"),
       ("delete", "AFTER DELETE", "REFERENCING OLD TABLE AS old_rows"),
       ("truncate", "BEFORE TRUNCATE", ""),
     ]
-    let triggers = (sql.partitions?.relations ?? [sql.target]).flatMap { relation in
+    let triggers = (sql.capture.partitions?.relations ?? [sql.target]).flatMap { relation in
       [
         sql.trigger(
           "begin", of: relation,
@@ -51,7 +55,7 @@ struct StatementCapture {
   /// table, but may become one again. An update moves a row to another partition by a delete and an insert, and a
   /// trigger may leave out the insert. The pairs of rows have no order then.
   private var checkPartition: String {
-    guard let partitions = sql.partitions else { return "" }
+    guard let partitions = sql.capture.partitions else { return "" }
     return """
       IF pg_partition_root(TG_RELID)::oid IS DISTINCT FROM \(partitions.root)::oid THEN
           UPDATE \(MirrorSQL.ledger).partitions SET compared = false
@@ -69,9 +73,6 @@ struct StatementCapture {
         END IF;
       """
   }
-
-  /// The number of triggers with the capturing function.
-  static let triggers: Int64 = 4
 
   private var beginFunction: String { "\(MirrorSQL.ledger).capture_\(mirror)_begin" }
 
@@ -117,7 +118,7 @@ struct StatementCapture {
       former refcursor; present refcursor;
       depth bigint := pg_trigger_depth(); place bigint; nested bigint;
     BEGIN
-      \(sql.returnIfOwn)
+      \(parts.returnIfOwn)
       \(checkPartition)
       IF TG_OP = 'DELETE' THEN
         SELECT count(*) INTO amount FROM (SELECT FROM old_rows LIMIT \(Self.rowsMax + 1)) r;
@@ -125,10 +126,10 @@ struct StatementCapture {
         SELECT count(*) INTO amount FROM (SELECT FROM new_rows LIMIT \(Self.rowsMax + 1)) r;
       END IF;
       IF amount = 0 THEN RETURN NULL; END IF;
-      IF NOT (\(sql.isMirror)) THEN \(MirrorLedger.notification(of: mirror)) END IF;
+      IF NOT (\(parts.isMirror)) THEN \(MirrorLedger.notification(of: mirror)) END IF;
       IF TG_OP = 'TRUNCATE' THEN
         BEGIN
-    \(sql.captureTruncate)
+    \(parts.captureTruncate)
         EXCEPTION WHEN OTHERS THEN
           \(stop)
         END;
@@ -146,7 +147,7 @@ struct StatementCapture {
           \(stop)
         END;
         IF fault IS NOT NULL THEN
-    \(sql.raiseFault)
+    \(parts.raiseFault)
         END IF;
       END IF;
       IF nested IS NOT NULL THEN
@@ -184,12 +185,12 @@ struct StatementCapture {
             IF TG_OP = 'INSERT' THEN old_row := new_row; END IF;
             IF TG_OP = 'DELETE' THEN new_row := old_row; END IF;
             BEGIN
-    \(sql.readRow(new: "new_row", old: "old_row", skip: "CONTINUE"))
+    \(parts.readRow(new: "new_row", old: "old_row", skip: "CONTINUE"))
             EXCEPTION WHEN OTHERS THEN
               \(stop)
             END;
             IF fault IS NOT NULL THEN
-    \(sql.captureFault)
+    \(parts.captureFault)
             END IF;
             \(sql.head) VALUES (\(mirror), \(literal), kind, row_key, names, vals, olds);
           END;
@@ -363,20 +364,5 @@ struct StatementCapture {
           INSERT INTO \(captured)(mirror, xid, at, tab, kind, key, names, vals, olds, tries)
           SELECT mirror, xid, at, tab, kind, key, names, vals, olds, tries FROM moved ORDER BY id
       """
-  }
-}
-
-extension MirrorSQL {
-  /// The number of all triggers.
-  var allTriggers: Int64 {
-    if group != nil { return GroupCapture.triggers }
-    if table.adoption?.space != nil { return triggers }
-    return triggers + 1
-  }
-
-  /// The number of triggers with the capturing function.
-  var triggers: Int64 {
-    if table.adoption?.space != nil { return 4 }
-    return table.adoption?.condition == nil ? StatementCapture.triggers : 2
   }
 }

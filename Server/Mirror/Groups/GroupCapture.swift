@@ -11,15 +11,10 @@ struct GroupCapture {
   /// A table with a space column; the mirror is any of the group.
   let sql: MirrorSQL
   let group: Int64
-  private let space: SpaceColumn
-
-  init?(_ sql: MirrorSQL, group: Int64) {
-    guard let space = sql.table.adoption?.space else { return nil }
-    (self.sql, self.group, self.space) = (sql, group, space)
-  }
+  let space: SpaceColumn
 
   private var table: MirrorTable { sql.table }
-  private var literal: String { sql.name }
+  private var literal: String { sql.literal }
   private var captured: String { "\(MirrorSQL.ledger).captured" }
 
   static func function(_ group: Int64, _ table: Name) -> String {
@@ -28,11 +23,6 @@ struct GroupCapture {
 
   var function: String { Self.function(group, table.name) }
   private var beginFunction: String { "\(MirrorSQL.ledger).capture_group_\(group)_begin" }
-
-  /// The number of all triggers of a table.
-  static let triggers: Int64 = 5
-  /// The beginning of the triggers' names.
-  static func prefix(_ group: Int64) -> String { "ferry_capture_\(group)_" }
 
   // MARK: Mirrors
 
@@ -75,8 +65,11 @@ struct GroupCapture {
 
   // MARK: Statements
 
-  /// The statements to make the functions and the triggers.
-  var statements: [String] {
+  var triggers: CaptureTriggers {
+    CaptureTriggers(count: 4, countOfAll: 5, statements: statements)
+  }
+
+  private var statements: [String] {
     let events = [
       ("insert", "AFTER INSERT", "REFERENCING NEW TABLE AS new_rows"),
       ("update", "AFTER UPDATE", "REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows"),
@@ -115,7 +108,7 @@ struct GroupCapture {
     """
   }
 
-  /// The condition for writes of a mirror; see ``MirrorSQL/isMirror``.
+  /// The condition for writes of a mirror; see ``CapturedRowSQL/isMirror``.
   private static let isMirror = """
     (current_setting('ferry.mirror', true) ~ '^[0-9]+$'
         AND pg_has_role(session_user, current_user, 'MEMBER'))
@@ -249,7 +242,7 @@ struct GroupCapture {
               kind := 'I'; olds := NULL; \(all)
             ELSIF fault IS NULL THEN
               kind := 'U';
-      \(sql.changedColumns("new_row", "old_row"))
+      \(CapturedRowSQL(sql: sql).changedColumns("new_row", "old_row"))
               IF names = '{}' THEN target_mirror := NULL; END IF;
             END IF;
           END IF;

@@ -17,7 +17,7 @@ struct GroupMembers {
   /// Returns a mirror's table with the group's triggers, or with own ones if those capture other
   /// columns: the schemas of two spaces may differ.
   func joined(_ sql: MirrorSQL) throws -> MirrorSQL {
-    guard sql.group != nil else { return sql }
+    guard sql.capture.group != nil else { return sql }
     let found = try connection.query(
       .once(
         """
@@ -28,7 +28,7 @@ struct GroupMembers {
       [.text(sql.function), .text(Self.definition(sql)), .int8(sql.mirror)])
     if found.isEmpty { return sql }
     var own = sql
-    own.group = nil
+    own.capture = .triggers
     return own
   }
 
@@ -44,7 +44,7 @@ struct GroupMembers {
 
   /// Makes the functions with the mirrors of some tables, after the mirrors were entered.
   func publish(_ tables: [MirrorSQL]) throws {
-    for sql in tables where sql.group != nil {
+    for sql in tables where sql.capture.group != nil {
       _ = try connection.query(
         .once(
           """

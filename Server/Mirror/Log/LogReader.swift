@@ -244,7 +244,7 @@ final class LogReader: Sendable {
     if waiters.isEmpty { return }
     // The commit of the mark also brings earlier commits to the disk, and so to the reader.
     let text = try connection.query(
-      .once("SELECT \(MirrorSQL.mark(number, "beat"))::text")
+      .once("SELECT \(LogMark.sql(number, ["beat"]))::text")
     ).first?.text(0)
     let end = text.flatMap { PostgresLSN($0) } ?? .zero
     work.waiting += waiters.map { ($0, end) }

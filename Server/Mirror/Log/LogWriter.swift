@@ -110,7 +110,7 @@ struct LogWriter {
     try flush()
     let transaction = try begin()
     _ = try connection.query(
-      .once(sql.forgetCaptured(areDeleted: areDeleted)),
+      .once(LoggedRowsSQL(sql: sql).forgetCaptured(areDeleted: areDeleted)),
       [.text(Self.whole(xid, before: transaction)), .text(keys)])
   }
 

@@ -1,5 +1,6 @@
 import FerryPlatform
 import FerryPostgres
+import FerryProtocol
 
 /// A change of a row of a mirrored table, as the log has it; pure.
 struct LoggedRow: Sendable, Equatable {
@@ -62,6 +63,19 @@ enum LogMark: Equatable {
 
   /// The prefix of the messages.
   static let prefix = "ferry.mirror"
+
+  /// Returns the SQL of a mark. The server adds the mirror's word: PostgreSQL may write statements
+  /// and parameters to other logs, and shows statements to other roles.
+  ///
+  /// - Parameter rest: the SQL of more text.
+  static func sql(_ mirror: Int64, _ words: [String], rest: String = "") -> String {
+    let text = "\n" + words.joined(separator: "\n")
+    return """
+      pg_logical_emit_message(true, '\(LogMark.prefix)',
+        (SELECT secret FROM \(MirrorSQL.ledger).logs WHERE mirror = \(mirror))
+          || \(quoted(postgres: text))\(rest))
+      """
+  }
 
   /// Reads a message; `nil` if it is of another mirror, or of a program.
   init?(_ content: [UInt8], secret: String) {

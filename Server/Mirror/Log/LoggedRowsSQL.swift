@@ -16,7 +16,7 @@ struct LoggedRowsSQL {
       ["bigint", "text", "bigint", "text", "text"], first...
     ).map { "$\($1)::\($0)[]" }.joined(separator: ", ")
     let (old, new) = ("(x.o)", "(x.n)")
-    let (name, target) = (sql.name, sql.target)
+    let (name, target) = (sql.literal, sql.target)
     let faults = { (row: String) in "CASE \(sql.faults(row + ".").joined(separator: " ")) END" }
     let formerFault =
       sql.table.adoption == nil ? "NULL::text" : "CASE WHEN t.travelled THEN \(faults(old)) END"
@@ -84,6 +84,17 @@ struct LoggedRowsSQL {
       WHERE t.travels AND f.fault IS NULL AND NOT \(isOther) AND NOT \(isNew)
         AND c.names IS NOT NULL
       """
+  }
+
+  /// Removes captured rows of a transaction. The parameters are the transaction and the keys.
+  func forgetCaptured(areDeleted: Bool) -> String {
+    """
+    DELETE FROM \(MirrorSQL.ledger).captured c
+    USING (SELECT ARRAY(SELECT json_array_elements_text(e)) AS key
+      FROM json_array_elements($2::text::json) e) k
+    WHERE c.xid = $1::text::xid8 AND c.mirror = \(sql.mirror) AND c.tab = \(sql.literal)
+      AND c.key = k.key \(areDeleted ? "" : "AND c.kind = 'D'")
+    """
   }
 
   /// Captures logged rows of several tables in the order of the log.

@@ -24,7 +24,7 @@ extension MirrorRounds {
       plan.tables.map {
         MirrorSQL(
           table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting,
-          isLogged: true)
+          capture: .log)
       })
     return log.compares
   }

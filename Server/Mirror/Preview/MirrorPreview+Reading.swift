@@ -13,7 +13,7 @@ extension MirrorPreview {
     do {
       let schema = try plan.added(to: .empty) ?? .empty
       var sql = try configuration.sql(of: table.name, schema)
-      if configuration.capture == .triggers { shown.triggers = sql.triggers }
+      if configuration.capture == .triggers { shown.triggers = sql.triggers?.count ?? 0 }
       if configuration.group != nil {
         // The rows of all spaces.
         var all = configuration
@@ -47,7 +47,7 @@ extension MirrorPreview {
     for table in plan.tables where !foreign.contains(where: { $0.name == table.name }) {
       var shown = Table(table, present: present[table.name] ?? [])
       let sql = MirrorSQL(table: table, schema: tables.configuration.schema, mirror: number)
-      if capture == .triggers { shown.triggers = sql.triggers }
+      if capture == .triggers { shown.triggers = sql.triggers?.count ?? 0 }
       self.tables.append(shown)
     }
   }
