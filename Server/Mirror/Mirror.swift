@@ -79,8 +79,7 @@ package final class Mirror: Sendable {
       guard let ledger else { throw MirrorFault.missing(configuration.name) }
       let numbers =
         configuration.adoptions.isEmpty
-        ? nil
-        : MirrorNumbers(configuration, origin: origin ?? "", keepsConnection: shared == nil)
+        ? nil : MirrorNumbers(configuration, origin: origin ?? "", database.pool)
       let replica = try await Replica.open(
         folder.replica, server: configuration.server, space: configuration.space,
         numbering: numbers)

@@ -21,7 +21,11 @@ package final class MirrorDatabase: Sendable {
   package init(url: String, connections: Int = 2) throws(PostgresError) {
     self.url = url
     channels = try PostgresChannels([MirrorLedger.channel])
-    pool = try PostgresPool(url: url, connections: connections, settings: .mirrors)
+    var options = PostgresPool.Options()
+    // Some statements are silent for long.
+    options.feelsPulse = true
+    pool = try PostgresPool(
+      url: url, connections: connections, settings: .mirrors, options: options)
   }
 
   package func close() async {

@@ -190,7 +190,7 @@ package struct MirrorLedger: Sendable {
       }
       try postpone(read, connection)
       for (table, records) in read.dropped.sorted(by: { $0.key < $1.key }) {
-        try numbers?.keys(table).forget(records, connection)
+        try numbers?.keys(table)?.forget(records, connection)
       }
       // The delayed ones are behind the marks now.
       _ = try connection.query(

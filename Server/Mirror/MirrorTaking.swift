@@ -91,7 +91,8 @@ struct MirrorTaking {
       let keys = writes.filter { Name($0.table) == table.name }.compactMap { write in
         write.kind == .rekey ? write.former : write.isDelete ? write.key : nil
       }
-      let found = try records.devices(keys, in: table, numbers.keys(table.name).derived)
+      guard let derived = numbers.keys(table.name)?.derived else { return nil }
+      let found = try records.devices(keys, in: table, derived)
       return found.isEmpty ? nil : (table, found)
     }
   }

@@ -144,7 +144,7 @@ final class PoolQueue: Sendable {
 final class PoolJob<Value: Sendable>: PoolWork {
   private enum Phase {
     case new
-    case waiting(CheckedContinuation<Value, any Error>)
+    case waiting(@Sendable (Result<Value, any Error>) -> Void)
     case taken
   }
 
@@ -154,28 +154,28 @@ final class PoolJob<Value: Sendable>: PoolWork {
   init(_ body: @escaping @Sendable (PostgresConnection) throws -> Value) { self.body = body }
 
   /// Waits for the job; returns `false` if it was cancelled before.
-  func wait(_ continuation: CheckedContinuation<Value, any Error>) -> Bool {
+  func wait(_ answer: @escaping @Sendable (Result<Value, any Error>) -> Void) -> Bool {
     phase.withLock { phase in
       guard case .new = phase else { return false }
-      phase = .waiting(continuation)
+      phase = .waiting(answer)
       return true
     }
   }
 
   func run(on slot: PoolSlot) {
-    guard let continuation = removeContinuation() else { return }
-    continuation.resume(with: Result { try slot.use(body) })
+    guard let answer = removeWaiter() else { return }
+    answer(Result { try slot.use(body) })
   }
 
   /// Ends the job with an error if it has not started.
   func fail(_ error: any Error) {
-    removeContinuation()?.resume(throwing: error)
+    removeWaiter()?(.failure(error))
   }
 
-  private func removeContinuation() -> CheckedContinuation<Value, any Error>? {
+  private func removeWaiter() -> (@Sendable (Result<Value, any Error>) -> Void)? {
     phase.withLock { phase in
       defer { phase = .taken }
-      return if case .waiting(let continuation) = phase { continuation } else { nil }
+      return if case .waiting(let answer) = phase { answer } else { nil }
     }
   }
 }

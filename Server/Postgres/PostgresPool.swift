@@ -83,7 +83,7 @@ package final class PostgresPool: Sendable {
     let job = PoolJob(body)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        guard job.wait(continuation) else {
+        guard job.wait({ continuation.resume(with: $0) }) else {
           continuation.resume(throwing: CancellationError())
           return
         }
@@ -92,6 +92,26 @@ package final class PostgresPool: Sendable {
     } onCancel: {
       job.fail(CancellationError())
     }
+  }
+
+  /// Runs `body` as ``run(in:_:)`` does, and blocks the calling thread. The pool's threads must not
+  /// call it.
+  ///
+  /// - Parameter limit: the longest wait for a free connection; then it throws `busy`.
+  package func runBlocking<Value: Sendable>(
+    waiting limit: Duration, _ body: @escaping @Sendable (PostgresConnection) throws -> Value
+  ) throws -> Value {
+    let (job, answer) = (PoolJob(body), BlockingAnswer<Value>())
+    let busy = PostgresError(.busy, "all connections to the database are in use")
+    _ = job.wait { answer.resume(with: $0) }
+    queue.push(job, lane: .push, flow: .current)
+    let end = DispatchTime.now() + .milliseconds(Int(limit.wholeMilliseconds))
+    for deadline in [end, .distantFuture] {
+      if let result = answer.wait(until: deadline) { return try result.get() }
+      // Begun work runs to the end.
+      job.fail(busy)
+    }
+    throw busy
   }
 
   /// Work in the queue for a connection.

@@ -34,20 +34,31 @@ struct MirrorPartitions: Sendable, Equatable {
   /// Enters partitions with new triggers. Writes that named a later one before were not captured.
   static func enter(_ sql: MirrorSQL, _ connection: PostgresConnection) throws {
     guard let partitions = sql.capture.partitions else { return }
-    let isFirst = try connection.query(
-      .once("SELECT FROM ferry_mirror.partitions WHERE mirror = $1 AND tab = $2 LIMIT 1"),
-      [.int8(sql.mirror), .text(sql.table.name.text)]
-    ).isEmpty
-    for relation in partitions.relations {
+    let place: PostgresParameters = [.int8(sql.mirror), .text(sql.table.name.text)]
+    var parameters = place
+    parameters.append(PostgresArray(partitions.relations.map { Optional($0) }))
+    let found = try connection.query(
+      .once(
+        """
+        WITH known AS (SELECT part FROM ferry_mirror.partitions WHERE mirror = $1 AND tab = $2)
+        SELECT place, NOT EXISTS (SELECT FROM known)
+        FROM unnest($3::text[]) WITH ORDINALITY r(relation, place)
+        WHERE relation::regclass NOT IN (SELECT part FROM known)
+        """), parameters)
+    if found.isEmpty { return }
+    let rows = try found.map { row in
+      let relation = partitions.relations[Int(try row.int8(0)) - 1]
       // All rows of the first ones are uploaded, or compared with those of a former mirror.
-      _ = try connection.query(
-        .once(
-          """
-          INSERT INTO ferry_mirror.partitions(mirror, tab, part, compared)
-          SELECT $1, $2, \(quoted(postgres: relation))::regclass,
-            $3 OR NOT EXISTS (SELECT FROM \(relation)) ON CONFLICT DO NOTHING
-          """), [.int8(sql.mirror), .text(sql.table.name.text), .bool(isFirst)])
+      let isCompared = try row.bool(1) ? "true" : "NOT EXISTS (SELECT FROM \(relation))"
+      return "(\(quoted(postgres: relation))::regclass, \(isCompared))"
     }
+    _ = try connection.query(
+      .once(
+        """
+        INSERT INTO ferry_mirror.partitions(mirror, tab, part, compared)
+        SELECT $1, $2, part, compared
+        FROM (VALUES \(rows.joined(separator: ", "))) r(part, compared)
+        """), place)
   }
 }
 

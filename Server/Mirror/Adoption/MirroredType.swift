@@ -139,16 +139,21 @@ extension CompanyColumn {
     case "bool": return ["true", "false"].contains(sql) ? sql : nil
     case "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar":
       if sql.wholeMatch(of: /[0-9]+(\.[0-9]+)?/) != nil { return sql }
-      // PostgreSQL reads scalars: a quote with a mark is a quote.
-      let pattern = /'((?:[^']|'')*)'::[a-z ]+(?:\([0-9,]+\))?/.matchingSemantics(.unicodeScalar)
-      guard let match = sql.wholeMatch(of: pattern) else { return nil }
-      return String(match.1).replacing(bytes: "''", with: "'")
+      guard let constant = Self.constant(sql),
+        constant.type.wholeMatch(of: /[a-z ]+(?:\([0-9,]+\))?/) != nil
+      else { return nil }
+      return constant.text
     default:
       if origin?.element != nil { return sql.begins(with: "'{}'::") ? "[]" : nil }
-      guard origin?.isEnum == true else { return nil }
-      let pattern = /'((?:[^']|'')*)'::[^']+/.matchingSemantics(.unicodeScalar)
-      guard let match = sql.wholeMatch(of: pattern) else { return nil }
-      return String(match.1).replacing(bytes: "''", with: "'")
+      return origin?.isEnum == true ? Self.constant(sql)?.text : nil
     }
+  }
+
+  /// Reads a quoted constant with a type; `nil` for any other SQL.
+  private static func constant(_ sql: String) -> (text: String, type: Substring)? {
+    // PostgreSQL reads scalars: a quote with a mark is a quote.
+    let pattern = /'((?:[^']|'')*)'::([^']+)/.matchingSemantics(.unicodeScalar)
+    guard let match = sql.wholeMatch(of: pattern) else { return nil }
+    return (String(match.1).replacing(bytes: "''", with: "'"), match.2)
   }
 }

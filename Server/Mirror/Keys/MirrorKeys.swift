@@ -189,15 +189,8 @@ struct MirrorKeys {
   func taken(
     _ rows: [NumberedRow], key column: Name, _ connection: PostgresConnection
   ) throws -> [String] {
-    try connection.query(
-      .once(
-        """
-        SELECT r.record FROM unnest($4::text[], $5::text[]) r(record, number)
-          JOIN \(target) t ON t.\(quoted(column)) = r.number::bigint
-          LEFT JOIN ferry_mirror.keys k ON \(Self.isHere) AND k.record = r.record
-        WHERE k.placed IS NOT TRUE OR k.number <> r.number::bigint
-        """), parameters(Self.texts(rows.map(\.record)), Self.texts(rows.map { "\($0.number)" }))
-    ).map { try $0.text(0) }
+    try unplaced(
+      rows, "JOIN \(target) t ON t.\(quoted(column)) = r.number::bigint", connection)
   }
 
   /// Records that the table has the rows of records.
@@ -218,10 +211,19 @@ struct MirrorKeys {
   func lacking(
     _ rows: [NumberedRow], _ connection: PostgresConnection
   ) throws -> [String] {
+    try unplaced(rows, "", connection)
+  }
+
+  /// Returns those of some records whose rows the table has not had.
+  ///
+  /// - Parameter join: chooses among the rows `r`.
+  private func unplaced(
+    _ rows: [NumberedRow], _ join: String, _ connection: PostgresConnection
+  ) throws -> [String] {
     try connection.query(
       .once(
         """
-        SELECT r.record FROM unnest($4::text[], $5::text[]) r(record, number)
+        SELECT r.record FROM unnest($4::text[], $5::text[]) r(record, number) \(join)
           LEFT JOIN ferry_mirror.keys k ON \(Self.isHere) AND k.record = r.record
         WHERE k.placed IS NOT TRUE OR k.number <> r.number::bigint
         """), parameters(Self.texts(rows.map(\.record)), Self.texts(rows.map { "\($0.number)" }))

@@ -1,48 +1,50 @@
 import FerryPostgres
 import FerryProtocol
 import FerrySyncClient
-import Synchronization
 
 /// Lets the sequences of a company's database count the records of mapped tables in a mirror's file.
 /// So a row has the same number on both sides.
 package final class MirrorNumbers: RecordNumbering, Sendable {
-  private let configuration: MirrorConfiguration
-  /// The database's word.
-  private let origin: String
-  /// Whether the connection stays open; the mirrors of a group are too many.
-  private let keepsConnection: Bool
-  private let connection = Mutex<PostgresConnection?>(nil)
+  /// The longest wait for a connection of the pool: the replica's thread waits.
+  private static let waitMax = Duration.seconds(60)
 
-  init(_ configuration: MirrorConfiguration, origin: String, keepsConnection: Bool) {
-    (self.configuration, self.origin) = (configuration, origin)
-    self.keepsConnection = keepsConnection
+  /// The numbers of each adopted table.
+  private let keys: [Name: MirrorKeys]
+  private let pool: PostgresPool
+
+  /// - Parameter origin: the database's word.
+  init(_ configuration: MirrorConfiguration, origin: String, _ pool: PostgresPool) {
+    let (space, schema) = (configuration.space, configuration.schema)
+    let tables = configuration.adoptions.keys.map { Name($0) }
+    keys = Dictionary(
+      uniqueKeysWithValues: tables.map {
+        ($0, MirrorKeys(space: space, schema: schema, table: $0, origin: origin))
+      })
+    self.pool = pool
   }
 
-  /// Returns the numbers of a table.
-  func keys(_ table: Name) -> MirrorKeys {
-    MirrorKeys(
-      space: configuration.space, schema: configuration.schema, table: table, origin: origin)
-  }
+  /// Returns the numbers of a table; `nil` if it is not adopted.
+  func keys(_ table: Name) -> MirrorKeys? { keys[table] }
 
-  package func counts(_ table: Name) -> Bool {
-    configuration.adoptions.keys.contains { Name($0) == table }
-  }
+  package func counts(_ table: Name) -> Bool { keys[table] != nil }
 
   package func record(of number: Int64, in table: Name) -> String {
-    keys(table).derived.record(of: number)
+    guard let keys = keys[table] else {
+      preconditionFailure("only the numbers of adopted tables are counted")
+    }
+    return keys.derived.record(of: number)
   }
 
   package func numbers(
     of records: [Name], in table: Name, isTaken: Bool
   ) throws -> [Int64] {
-    let (keys, texts) = (keys(table), records.map(\.text))
-    return try connection.withLock { kept in
-      let present = try kept ?? PostgresConnection(url: configuration.database)
-      kept = nil
-      // After an error, the next call connects again.
-      let found = try keys.numbers(of: texts, isTaken: isTaken, present)
-      if keepsConnection { kept = present }
-      return found
+    guard let keys = keys[table] else {
+      throw MirrorFault(
+        description: "table \(table) is not adopted, so no sequence counts the rows")
+    }
+    let texts = records.map(\.text)
+    return try pool.runBlocking(waiting: Self.waitMax) {
+      try keys.numbers(of: texts, isTaken: isTaken, $0)
     }
   }
 }

@@ -22,7 +22,7 @@ struct MirrorRenumbering: Sendable {
     for table in parts.file.plan.tables where table.isMapped {
       let rows = Self.firstRows(of: table, writes)
       if rows.isEmpty { continue }
-      let keys = numbers.keys(table.name)
+      guard let keys = numbers.keys(table.name) else { continue }
       let devices = try await parts.replica.read { database in
         try MirrorRecords(parts.file.plan, database.connection)
           .devices(rows, in: table, keys.derived)

@@ -88,15 +88,7 @@ extension MirrorPreview.Table {
         reason: left.first { $0.kind == .column && $0.columns == [column.name] }?.reason)
     }
     parts =
-      definition.unique.map {
-        MirrorPreview.Part(
-          kind: AdoptionPlan.LeftPart.Kind.unique.rawValue, columns: $0.map(\.text))
-      }
-      + definition.references.map {
-        MirrorPreview.Part(
-          kind: AdoptionPlan.LeftPart.Kind.reference.rawValue, columns: $0.columns.map(\.text),
-          parent: $0.table.text)
-      }
+      Self.parts(definition.unique, definition.references)
       + left.filter { $0.kind != .column }.map {
         MirrorPreview.Part(kind: $0.kind.rawValue, columns: $0.columns, reason: $0.reason)
       }
@@ -113,17 +105,19 @@ extension MirrorPreview.Table {
         name: column.name.text, type: column.type.shown, device: column.affinity,
         isKey: keys.contains(column.name), isNew: !present.contains(column.name.text))
     }
-    parts =
-      table.unique.map {
-        MirrorPreview.Part(
-          kind: AdoptionPlan.LeftPart.Kind.unique.rawValue, columns: $0.map(\.text))
-      }
-      + table.references.map {
-        MirrorPreview.Part(
-          kind: AdoptionPlan.LeftPart.Kind.reference.rawValue, columns: $0.columns.map(\.text),
-          parent: $0.table.text)
-      }
+    parts = Self.parts(table.unique, table.references)
     definition = .equal
+  }
+
+  private static func parts(
+    _ unique: [[Name]], _ references: [DeclaredReference]
+  ) -> [MirrorPreview.Part] {
+    let kinds = (AdoptionPlan.LeftPart.Kind.unique, AdoptionPlan.LeftPart.Kind.reference)
+    return unique.map { MirrorPreview.Part(kind: kinds.0.rawValue, columns: $0.map(\.text)) }
+      + references.map {
+        MirrorPreview.Part(
+          kind: kinds.1.rawValue, columns: $0.columns.map(\.text), parent: $0.table.text)
+      }
   }
 }
 
