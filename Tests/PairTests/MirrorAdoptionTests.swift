@@ -13,12 +13,12 @@ struct MirrorAdoptionTests {
     let stage: MirrorTests.Stage
     var device: Device { stage.device }
 
-    static func make(_ sql: String) async throws -> Company {
+    static func make(_ sql: String, in cluster: PostgresCluster? = nil) async throws -> Company {
       let server = try await Server.start()
       let device = try Device()
       try await device.ferry("init", "--server", server.url, "--space", Device.space)
       let stage = MirrorTests.Stage(
-        server: server, device: device, database: try await Server.database(),
+        server: server, device: device, database: try await Server.database(in: cluster),
         mirrors: try TemporaryDirectory())
       try stage.sql(sql)
       return Company(server: server, stage: stage)

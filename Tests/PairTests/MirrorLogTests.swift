@@ -78,48 +78,6 @@ struct MirrorLogTests {
     try await Self.end(run, company)
   }
 
-  @Test("effects of a device's write reach the space, and the write itself does not return")
-  func effects() async throws {
-    let company = try await Self.adopted()
-    let (stage, device) = (company.stage, company.device)
-    try stage.sql(
-      """
-      CREATE FUNCTION effect() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        UPDATE tasks SET done = done + 1 WHERE id = 't1' AND NEW.title = 'go';
-        UPDATE lists SET name = 'effect' WHERE id = 'l1' AND NEW.title = 'go';
-        RETURN NULL; END $$;
-      CREATE TRIGGER effect AFTER UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION effect()
-      """)
-    let run = try stage.run()
-    try await device.write("UPDATE tasks SET title = 'go' WHERE id = 't2'")
-    try await device.exchange()
-    try await eventually("the device has the effects") {
-      try await device.exchange()
-      return try await device.rows(
-        "SELECT done FROM tasks WHERE id = 't1' UNION ALL SELECT name FROM lists WHERE id = 'l1'")
-        == [[1], ["effect"]]
-    }
-    try await stage.quiet()
-    try await company.expectEqual(Self.query, count: 50)
-    try await Self.end(run, company)
-  }
-
-  @Test("a killed mirror and an idle one lose no write and repeat none")
-  func kills() async throws {
-    let company = try await Self.adopted()
-    let stage = company.stage
-    for round in 1...3 {
-      let run = try stage.run()
-      try stage.sql("UPDATE tasks SET done = done + 1, title = 'round \(round)'")
-      run.send(SIGKILL)
-      _ = try await run.exitStatus()
-      try stage.sql("INSERT INTO tasks VALUES ('round \(round)', 'away', 0, NULL, false, NULL)")
-    }
-    let run = try stage.run()
-    try await company.expectEqual(Self.query, count: 53)
-    try await Self.end(run, company)
-  }
-
   @Test("after a truncate and after a lost slot, all rows are compared")
   func gaps() async throws {
     let company = try await Self.adopted()
