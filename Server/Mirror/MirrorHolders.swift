@@ -87,7 +87,7 @@ struct MirrorHolders: Sendable {
     let (own, other, isUnsent) = try await parts.pool.run { connection in
       (
         try sql.row(row.key, connection), try sql.row(row.holder, connection),
-        try ledger.isUnsent(row.table, row.holder, connection)
+        try ledger.unsent.contains(row.table, row.holder, connection)
       )
     }
     guard let own, !isUnsent else { return nil }
@@ -246,17 +246,5 @@ extension MirrorSQL {
       row[column.name] = .some(text)
     }
     return row
-  }
-}
-
-extension MirrorLedger {
-  /// Returns `true` if the space does not have a row as the table does.
-  fileprivate func isUnsent(
-    _ table: String, _ key: [String?], _ connection: PostgresConnection
-  ) throws -> Bool {
-    try !connection.query(
-      .once("SELECT FROM ferry_mirror.unsent WHERE mirror = $1 AND tab = $2 AND key = $3"),
-      [.int8(number), .text(table), .array(PostgresArray(key))]
-    ).isEmpty
   }
 }

@@ -14,6 +14,9 @@ package struct MirrorLedger: Sendable {
 
   let number: Int64
 
+  /// The rows that the space lacks as their tables have them.
+  var unsent: UnsentRows { UnsentRows(mirror: number) }
+
   init(number: Int64) { self.number = number }
 
   /// Returns the ledger of a mirror; `nil` if the database has none of the name.
@@ -185,8 +188,8 @@ package struct MirrorLedger: Sendable {
         .array(PostgresArray(read.marks.map { Optional($0.tries) })),
         .array(PostgresArray(read.marks.map { Optional($0.id) })),
       ]
-      if try !read.unsent.isEmpty || hasUnsent(connection) {
-        try recordSent(read, marks, connection)
+      if try !read.unsent.isEmpty || unsent.hasAny(connection) {
+        try unsent.recordSent(read, marks, connection)
       }
       try postpone(read, connection)
       for (table, records) in read.dropped.sorted(by: { $0.key < $1.key }) {
@@ -218,6 +221,34 @@ package struct MirrorLedger: Sendable {
         .array(PostgresArray(read.marks.map { Optional($0.tries) })),
         .array(PostgresArray(read.later.map { Optional($0) })),
       ])
+  }
+
+  /// Returns the identifier of the newest captured write; 0 if there is none.
+  func lastCaptured(_ connection: PostgresConnection) throws -> Int64 {
+    try connection.query(
+      .once("SELECT coalesce(max(id), 0) FROM ferry_mirror.captured WHERE mirror = $1"),
+      [.int8(number)]
+    ).first?.int8(0) ?? 0
+  }
+
+  func hasCaptured(through id: Int64, _ connection: PostgresConnection) throws -> Bool {
+    try !connection.query(
+      .once("SELECT FROM ferry_mirror.captured WHERE mirror = $1 AND id <= $2 LIMIT 1"),
+      [.int8(number), .int8(id)]
+    ).isEmpty
+  }
+
+  /// Waits until former writes to the locked rows are captured from the log, and orders the rows
+  /// captured by the present transaction behind them.
+  func awaitLog(_ reader: LogReader?, _ connection: PostgresConnection) throws {
+    guard let reader else { return }
+    try reader.catchUp(within: LogReader.lockLimit)
+    _ = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.captured SET id = DEFAULT
+        WHERE mirror = $1 AND xid = pg_current_xact_id() AND kind <> 'D'
+        """), [.int8(number)])
   }
 
   /// Returns `true` if the present transaction has captured writes.

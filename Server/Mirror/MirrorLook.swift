@@ -35,8 +35,8 @@ struct MirrorLook: Sendable {
           FROM ferry_mirror.mirrors WHERE number = $1
           """), [.int8(ledger.number)]
       ).first
-      let unsent = try ledger.unsent(connection, limit: Int64(limit))
-      let more = try ledger.unlisted(file.refused, connection)
+      let unsent = try ledger.unsent.list(connection, limit: Int64(limit))
+      let more = try ledger.unsent.unlisted(file.refused, connection)
       let deferred = try ledger.deferred(connection, limit: Int64(limit)) + file.waiting
       return Mirror.Status(
         name: configuration.name, space: configuration.space, applied: try row?.int8(0) ?? 0,

@@ -92,7 +92,7 @@ struct MirrorOutput: Sendable {
     let refused = try await parts.replica.read { try parts.file.refused($0.connection).rows }
     if refused.isEmpty { return }
     try await parts.pool.run { connection in
-      try connection.transaction { try parts.ledger.store(refused, $0) }
+      try connection.transaction { try parts.ledger.unsent.store(refused, $0) }
     }
   }
 
@@ -129,7 +129,7 @@ struct MirrorOutput: Sendable {
         try connection.transaction { connection in
           // The replica has the space's rows again. The programs' transactions are committed.
           let refused = try parts.file.refused(source)
-          try parts.ledger.store(refused.rows, connection)
+          try parts.ledger.unsent.store(refused.rows, connection)
           // A refused row that returns to the space's values frees nothing: rows would be retried
           // without an end.
           let reverted = refused.rows.map { [$0.table] + $0.key }

@@ -39,13 +39,13 @@ extension MirrorRounds {
     let refused = try await replica.read { try file.refused($0.connection, withAwaited: true) }
     guard refused.entries.isEmpty && refused.rows.isEmpty else { return false }
     let ledger = ledger
-    let isOther = try await pool.run { try ledger.allowRetry(withSchema: version, $0) }
+    let isOther = try await pool.run { try ledger.unsent.allowRetry(withSchema: version, $0) }
     state.triedSchema = version
     return isOther
   }
 
   func hasUnsent() async throws -> Bool {
     let ledger = ledger
-    return try await pool.run { try ledger.hasUnsent($0) }
+    return try await pool.run { try ledger.unsent.hasAny($0) }
   }
 }

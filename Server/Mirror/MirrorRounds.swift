@@ -339,7 +339,7 @@ package final class MirrorRounds: Sendable {
     var state = State()
     if side == .space {
       let ledger = ledger
-      try await pool.run { try ledger.allowRetry($0) }
+      try await pool.run { try ledger.unsent.allowRetry($0) }
     }
     do {
       try await runOnce(&state)

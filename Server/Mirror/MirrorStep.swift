@@ -95,8 +95,8 @@ struct MirrorStep {
       try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     }
     hasDeferred = try ledger.hasDeferred(connection)
-    hasUnsent = try ledger.hasUnsent(connection)
-    hasHeld = try hasUnsent && ledger.hasHeld(connection)
+    hasUnsent = try ledger.unsent.hasAny(connection)
+    hasHeld = try hasUnsent && ledger.unsent.hasHeld(connection)
   }
 
   /// Adds a row; the rows of a table come one after another. The statements have the order of the

@@ -106,10 +106,10 @@ struct MirrorLedgerTests {
     let rows = ["k1", "k2", "k3"].map {
       UnsentRow(table: "tasks", key: [$0], reason: "it waits", canRetry: false)
     }
-    try ledger.store(rows, connection)
+    try ledger.unsent.store(rows, connection)
     let part = try ledger.captured(connection)
     try ledger.remove(try read(part, puttingOff: []), connection)
-    #expect(try ledger.unsent(connection).rows.map(\.key) == [["k3"]])
+    #expect(try ledger.unsent.list(connection).rows.map(\.key) == [["k3"]])
     // An update sends some columns: the row is to be sent as a whole again.
     try connection.execute(
       """
@@ -145,8 +145,8 @@ struct MirrorLedgerTests {
       UnsentRow(
         table: "a \"b\"", key: ["{\\\"}, NULL", nil, ""], reason: "{x} \0", canRetry: true,
         isGone: true, holder: ["h\\\0"]))
-    for _ in 0..<2 { try ledger.store(rows, connection) }
-    #expect(try ledger.unsent(connection).count == 2_001)
+    for _ in 0..<2 { try ledger.unsent.store(rows, connection) }
+    #expect(try ledger.unsent.list(connection).count == 2_001)
     let calls = try connection.query(.once("SELECT last_value FROM calls")).first?.int8(0)
     #expect(calls == 4)
     let odd = try connection.query(
@@ -167,9 +167,9 @@ struct MirrorLedgerTests {
     let rows = ["k1", "k2", "k9"].map {
       UnsentRow(table: "tasks", key: [$0 + "w"], reason: "", canRetry: false, holder: [$0])
     }
-    try ledger.store(rows, connection)
+    try ledger.unsent.store(rows, connection)
     try connection.execute("UPDATE ferry_mirror.mirrors SET version = 2")
-    #expect(try ledger.hasHeld(connection))
+    #expect(try ledger.unsent.hasHeld(connection))
     var noted = try read(ledger.captured(connection), puttingOff: [])
     // The space has refused one of the writes.
     noted.refused = [UnsentRow(table: "tasks", key: ["k2"], reason: "", canRetry: false)]
@@ -179,12 +179,12 @@ struct MirrorLedgerTests {
     ]
     try ledger.remove(noted, connection)
     #expect(try unsentKeys(where: "retry") == [["k1w"], ["k3w"]])
-    #expect(try !ledger.allowRetry(withSchema: 2, connection))
+    #expect(try !ledger.unsent.allowRetry(withSchema: 2, connection))
     #expect(try unsentKeys(where: "retry") == [["k1w"], ["k3w"]])
-    #expect(try ledger.allowRetry(withSchema: 3, connection))
+    #expect(try ledger.unsent.allowRetry(withSchema: 3, connection))
     #expect(try unsentKeys(where: "retry") == [["k1w"], ["k2w"], ["k3w"], ["k9w"]])
     try connection.execute("UPDATE ferry_mirror.unsent SET retry = false")
-    #expect(try !ledger.allowRetry(withSchema: 3, connection))
+    #expect(try !ledger.unsent.allowRetry(withSchema: 3, connection))
     #expect(try unsentKeys(where: "retry").isEmpty)
   }
 }

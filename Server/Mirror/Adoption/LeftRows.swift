@@ -163,7 +163,7 @@ struct LeftRowReader {
     to rows: [LeftRow], in snapshot: String, _ read: ReadMarks
   ) throws -> [[String?]: [LeftWrite]] {
     if rows.isEmpty { return [:] }
-    let keys = MirrorLedger.RowKeys(rows.map { ($0.table, $0.key) })
+    let keys = RowKeys(rows.map { ($0.table, $0.key) })
     let found = try connection.query(
       .once(Self.captured),
       [.int8(ledger.number), .array(keys.tables), .array(keys.texts), .text(snapshot)])

@@ -49,7 +49,7 @@ struct MirrorUpload: Sendable {
       let count: Int64
       do {
         count = try await pool.run { connection in
-          try connection.transaction { try ledger.retryUnsent(sql, most: most, reader, $0) }
+          try connection.transaction { try ledger.unsent.retry(sql, most: most, reader, $0) }
         }
       } catch let error as PostgresError where error.isWait {
         return false

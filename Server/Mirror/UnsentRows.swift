@@ -18,36 +18,37 @@ struct UnsentRow: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// The progress of a table's adoption.
-package struct AdoptionProgress: Sendable, Equatable {
-  package var table: String
-  /// Rows in slices.
-  package var rows: Int64
-  /// Rows of the table, as estimated at the beginning.
-  package var total: Int64
-  package var isDone: Bool
-}
-
-/// Rows missing in the space, and the progress of adopted tables. All calls block.
-extension MirrorLedger {
-  // MARK: Rows missing in the space
+/// The rows of a mirror that the space lacks as their tables have them, in `ferry_mirror.unsent`. All
+/// calls block.
+struct UnsentRows: Sendable {
+  let mirror: Int64
 
   /// Returns some rows that the space does not have as their tables do, and the number of all.
-  func unsent(
-    _ connection: PostgresConnection, limit: Int64 = Self.deferredMax
+  func list(
+    _ connection: PostgresConnection, limit: Int64 = MirrorLedger.deferredMax
   ) throws -> (rows: [DeferredRow], count: Int64) {
     let rows = try connection.query(
       .once(
         """
         SELECT tab, key, reason, count(*) OVER () FROM ferry_mirror.unsent WHERE mirror = $1
         ORDER BY at, tab, key LIMIT $2
-        """), [.int8(number), .int8(limit)])
+        """), [.int8(mirror), .int8(limit)])
     return (
       try rows.map { row in
         DeferredRow(
           table: try row.text(0), key: try row.array(1, of: String.self), reason: try row.text(2))
       }, try rows.first?.int8(3) ?? 0
     )
+  }
+
+  /// Returns `true` if the space does not have a row as the table does.
+  func contains(
+    _ table: String, _ key: [String?], _ connection: PostgresConnection
+  ) throws -> Bool {
+    try !connection.query(
+      .once("SELECT FROM ferry_mirror.unsent WHERE mirror = $1 AND tab = $2 AND key = $3"),
+      [.int8(mirror), .text(table), .array(PostgresArray(key))]
+    ).isEmpty
   }
 
   /// Returns those of some rows that are not stored yet.
@@ -62,16 +63,16 @@ extension MirrorLedger {
         SELECT r.place FROM unnest($2::text[], $3::text[]) WITH ORDINALITY r(tab, key, place)
           JOIN ferry_mirror.unsent u ON u.tab = r.tab AND u.key = r.key::text[]
         WHERE u.mirror = $1
-        """), [.int8(number), .array(keys.tables), .array(keys.texts)]
+        """), [.int8(mirror), .array(keys.tables), .array(keys.texts)]
     ).map { Int(try $0.int8(0)) - 1 }
     return Set(rows.indices).subtracting(listed).sorted().map {
       DeferredRow(table: rows[$0].table, key: rows[$0].key, reason: rows[$0].reason)
     }
   }
 
-  func hasUnsent(_ connection: PostgresConnection) throws -> Bool {
+  func hasAny(_ connection: PostgresConnection) throws -> Bool {
     try !connection.query(
-      .once("SELECT FROM ferry_mirror.unsent WHERE mirror = $1 LIMIT 1"), [.int8(number)]
+      .once("SELECT FROM ferry_mirror.unsent WHERE mirror = $1 LIMIT 1"), [.int8(mirror)]
     ).isEmpty
   }
 
@@ -80,40 +81,17 @@ extension MirrorLedger {
     guard !rows.isEmpty else { return }
     let keys = RowKeys(rows)
     _ = try connection.pipeline {
-      $0.add(.once(Self.forgetStored), [.int8(number), .array(keys.tables), .array(keys.texts)])
+      $0.add(.once(Self.forgetStored), [.int8(mirror), .array(keys.tables), .array(keys.texts)])
       $0.add(
         .once(Self.storeAll),
         [
-          .int8(number), .array(keys.tables), .array(keys.texts),
+          .int8(mirror), .array(keys.tables), .array(keys.texts),
           // It may quote a record's key.
-          .array(PostgresArray(rows.map { Optional(Self.storable($0.reason)) })),
+          .array(PostgresArray(rows.map { Optional(MirrorLedger.storable($0.reason)) })),
           .array(PostgresArray(rows.map { Optional($0.canRetry) })),
           .array(PostgresArray(rows.map { Optional($0.isGone) })),
           .array(PostgresArray(rows.map { $0.holder.map(RowKeys.text) })),
         ])
-    }
-  }
-
-  /// The keys of rows as two parameters; an array cannot have arrays of several lengths.
-  struct RowKeys {
-    let tables: PostgresArray<String>
-    let texts: PostgresArray<String>
-
-    init(_ rows: [(table: String, key: [String?])]) {
-      tables = PostgresArray(rows.map { Optional($0.table) })
-      texts = PostgresArray(rows.map { Optional(Self.text($0.key)) })
-    }
-
-    init(_ rows: [UnsentRow]) { self.init(rows.map { ($0.table, $0.key) }) }
-
-    /// Returns a key as PostgreSQL reads an array.
-    static func text(_ key: [String?]) -> String {
-      let parts = key.map { part in
-        guard let part = part.map(MirrorLedger.storable) else { return "NULL" }
-        let text = part.replacing(bytes: "\\", with: "\\\\").replacing(bytes: "\"", with: "\\\"")
-        return "\"\(text)\""
-      }
-      return "{\(parts.joined(separator: ","))}"
     }
   }
 
@@ -188,7 +166,7 @@ extension MirrorLedger {
         """
         SELECT FROM ferry_mirror.unsent
         WHERE mirror = $1 AND holder IS NOT NULL AND NOT retry LIMIT 1
-        """), [.int8(number)]
+        """), [.int8(mirror)]
     ).isEmpty
   }
 
@@ -196,7 +174,7 @@ extension MirrorLedger {
   func allowRetry(_ connection: PostgresConnection) throws {
     _ = try connection.query(
       .once("UPDATE ferry_mirror.unsent SET retry = true WHERE mirror = $1 AND NOT retry"),
-      [.int8(number)])
+      [.int8(mirror)])
   }
 
   /// Makes all unsent rows due for a retry if the space has another schema: a former rule may have
@@ -208,7 +186,7 @@ extension MirrorLedger {
           """
           UPDATE ferry_mirror.mirrors SET version = $2 WHERE number = $1 AND version <> $2
           RETURNING 1
-          """), [.int8(number), .int8(version)])
+          """), [.int8(mirror), .int8(version)])
       if changed.isEmpty { return false }
       try allowRetry(connection)
       return true
@@ -217,10 +195,10 @@ extension MirrorLedger {
 
   /// Captures the rows due for a retry, and forgets those equal in the space. Returns the number of
   /// retried rows.
-  func retryUnsent(
+  func retry(
     _ sql: [MirrorSQL], most: Int64, _ reader: LogReader?, _ connection: PostgresConnection
   ) throws -> Int64 {
-    guard try hasUnsent(connection) else { return 0 }
+    guard try hasAny(connection) else { return 0 }
     try connection.execute("SET LOCAL lock_timeout = '200ms'; SET LOCAL row_security = off")
     try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     var count: Int64 = 0
@@ -229,66 +207,33 @@ extension MirrorLedger {
         let rows = try connection.query(
           .once("WITH c AS (\(capture) RETURNING 1) SELECT count(*) FROM c"), [.int8(most)])
         count += try rows.first?.int8(0) ?? 0
-        try awaitLog(reader, connection)
+        try MirrorLedger(number: mirror).awaitLog(reader, connection)
       }
       _ = try connection.query(.once(sql.forgetAbsent))
     }
     return count
   }
-
-  /// Waits until former writes to the locked rows are captured from the log, and orders the rows
-  /// captured by the present transaction behind them.
-  func awaitLog(_ reader: LogReader?, _ connection: PostgresConnection) throws {
-    guard let reader else { return }
-    try reader.catchUp(within: LogReader.lockLimit)
-    _ = try connection.query(
-      .once(
-        """
-        UPDATE ferry_mirror.captured SET id = DEFAULT
-        WHERE mirror = $1 AND xid = pg_current_xact_id() AND kind <> 'D'
-        """), [.int8(number)])
-  }
-
-  // MARK: Progress
-
-  /// Returns the identifier of the newest captured write; 0 if there is none.
-  func lastCaptured(_ connection: PostgresConnection) throws -> Int64 {
-    try connection.query(
-      .once("SELECT coalesce(max(id), 0) FROM ferry_mirror.captured WHERE mirror = $1"),
-      [.int8(number)]
-    ).first?.int8(0) ?? 0
-  }
-
-  func hasCaptured(through id: Int64, _ connection: PostgresConnection) throws -> Bool {
-    try !connection.query(
-      .once("SELECT FROM ferry_mirror.captured WHERE mirror = $1 AND id <= $2 LIMIT 1"),
-      [.int8(number), .int8(id)]
-    ).isEmpty
-  }
-
-  /// Returns the progress of each adopted table, in the order of their names.
-  func adopted(_ connection: PostgresConnection) throws -> [AdoptionProgress] {
-    try connection.query(
-      .once(
-        "SELECT tab, rows, total, done FROM ferry_mirror.adopted WHERE mirror = $1 ORDER BY tab"),
-      [.int8(number)]
-    ).map { row in
-      AdoptionProgress(
-        table: try row.text(0), rows: try row.int8(1), total: try row.int8(2),
-        isDone: try row.bool(3))
-    }
-  }
-
-  /// Returns `true` if rows of adopted tables may not be in the space yet.
-  func isAdopting(_ connection: PostgresConnection) throws -> Bool {
-    try adopted(connection).contains { !$0.isDone }
-  }
 }
 
-extension [AdoptionProgress] {
-  /// The unfinished tables, for people.
-  var shown: String {
-    let left = filter { !$0.isDone }.map { "\($0.table): \($0.rows) of about \($0.total) rows" }
-    return left.isEmpty ? "all rows are uploaded" : left.joined(separator: ", ")
+/// The keys of rows as two parameters; an array cannot have arrays of several lengths.
+struct RowKeys {
+  let tables: PostgresArray<String>
+  let texts: PostgresArray<String>
+
+  init(_ rows: [(table: String, key: [String?])]) {
+    tables = PostgresArray(rows.map { Optional($0.table) })
+    texts = PostgresArray(rows.map { Optional(Self.text($0.key)) })
+  }
+
+  init(_ rows: [UnsentRow]) { self.init(rows.map { ($0.table, $0.key) }) }
+
+  /// Returns a key as PostgreSQL reads an array.
+  static func text(_ key: [String?]) -> String {
+    let parts = key.map { part in
+      guard let part = part.map(MirrorLedger.storable) else { return "NULL" }
+      let text = part.replacing(bytes: "\\", with: "\\\\").replacing(bytes: "\"", with: "\\\"")
+      return "\"\(text)\""
+    }
+    return "{\(parts.joined(separator: ","))}"
   }
 }
