@@ -13,7 +13,7 @@ enum DaemonCommands {
     version: FerryVersion.current, options: StoreOptions.options + LogOptions.options,
     flags: LogOptions.flags,
     subcommands: [
-      serve, TokenCommands.root, space, MissionCommands.root, BundleCommands.root,
+      serve, TokenCommands.root, space, FeedCommand.root, MissionCommands.root, BundleCommands.root,
       PatchCommands.root, MirrorCommands.root, AuditCommand.root, healthCheck, migrate,
       BackupCommands.backup, BackupCommands.restore,
     ],

@@ -191,6 +191,9 @@ extension Problem: CommandFailureConvertible {
       case .uploadQuota:
         "wait until other uploads are finished or expire, or ask for a larger quota"
       case .unavailable, .internalError: "try again in a moment; see the server's log"
+      case .cursorExpired, .lostAndExpired, .historyLost, .epochChanged, .cursorAhead:
+        "copy the records again, and continue with the cursor of the last page; or leave out "
+          + "--since to begin with the oldest transaction kept"
       default: "correct the mission, then publish again"
       }
     return CommandFailure(

@@ -10,7 +10,7 @@ import Testing
 struct ServiceInspectionTests {
   private static let views = [
     "overview", "devices", "tables", "records?table=tasks", "history?table=tasks&record=a",
-    "conflicts", "rejections", "activity",
+    "conflicts", "rejections", "activity", "feed",
   ]
 
   @Test("only an admin of a space sees its views, and no other space's", arguments: views)
@@ -56,6 +56,7 @@ struct ServiceInspectionTests {
       "devices?limit=%2B5", "conflicts?before=7",
       "conflicts?before=x/y", "rejections?before=-1/a", "records", "records?table=",
       "history?table=a", "history?table=a&record=b&before=-1", "activity?unit=year",
+      "feed?since=x", "feed?since=", "feed?since=0000000000000007.0.1", "feed?limit=501",
       "activity?since=x",
     ]
     for path in paths {

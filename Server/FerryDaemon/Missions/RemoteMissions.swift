@@ -21,13 +21,22 @@ struct RemoteMissions: MissionTarget {
   init(
     _ url: String, token: String?, space: SpaceName, authorities: String? = nil
   ) throws(UsageError) {
+    self.space = space
+    client = NetworkClient(try Self.configuration(url, token: token, authorities: authorities))
+  }
+
+  /// Returns the settings of requests to a server.
+  ///
+  /// - Parameter authorities: a PEM file of certificate authorities to trust besides the system's.
+  static func configuration(
+    _ url: String, token: String?, authorities: String?
+  ) throws(UsageError) -> NetworkConfiguration {
     let lowered = url.lowercasedASCII
     guard lowered.begins(with: "http://") || lowered.begins(with: "https://") else {
       throw UsageError(
         .invalidValue, "'\(url)' is not a server's address",
         why: "--server takes a http:// or https:// URL", next: "write http://127.0.0.1:8080")
     }
-    self.space = space
     let base = url.start(before: "/").map(String.init) ?? url
     let fields: TransportHeaders = token.map { ["Authorization": "Bearer \($0)"] } ?? [:]
     var configuration = NetworkConfiguration(BaseURL(base + "/v1", headers: fields))
@@ -35,7 +44,7 @@ struct RemoteMissions: MissionTarget {
     configuration.certificateAuthorities = authorities
     // Every request here may be sent twice. A person waits, so not for long.
     configuration.retry = RetryPolicy(retryAfterMax: .seconds(30), attemptsMax: 3)
-    client = NetworkClient(configuration)
+    return configuration
   }
 
   func list(after place: MissionID?) async throws -> MissionPage {

@@ -24,7 +24,7 @@ package struct StoreContract: Sendable, CustomStringConvertible {
     + missions + bundles + ownership + sizes + slices + tables + columns + quotas + deviceAges
     + names
     + deviceNames
-    + inspection
+    + inspection + feeds
 
   /// Those about bundles and the reports of devices.
   package static var ofBundles: [StoreContract] { bundles }

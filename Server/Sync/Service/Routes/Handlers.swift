@@ -25,6 +25,7 @@ struct Handlers: Sendable {
   // The views of administrators.
   let spaceViews: SpaceViewHandler
   let recordViews: RecordViewHandler
+  let feed: FeedHandler
 
   init(
     _ parts: SyncService.Parts, _ core: ServiceCore, _ access: RequestAccess,
@@ -57,5 +58,6 @@ struct Handlers: Sendable {
 
     spaceViews = SpaceViewHandler(core: core, inspection: inspection)
     recordViews = RecordViewHandler(core: core)
+    feed = FeedHandler(core: core)
   }
 }

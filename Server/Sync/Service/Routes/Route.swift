@@ -10,6 +10,7 @@ package enum Route: String, Sendable, CaseIterable {
   case conflicts = "/v1/spaces/{space}/conflicts"
   case rejections = "/v1/spaces/{space}/rejections"
   case activity = "/v1/spaces/{space}/activity"
+  case feed = "/v1/spaces/{space}/feed"
   case packets = "/v1/spaces/{space}/packets"
   case changes = "/v1/spaces/{space}/changes"
   case records = "/v1/spaces/{space}/records"
@@ -116,6 +117,7 @@ extension Route {
     case .conflicts: Endpoint.reading(.admin, memory: .page, .space { $0.recordViews.conflicts })
     case .rejections: Endpoint.reading(.admin, memory: .list, .space { $0.spaceViews.rejections })
     case .activity: Endpoint.reading(.admin, memory: .list, .space { $0.spaceViews.activity })
+    case .feed: Endpoint.reading(.admin, memory: .page, .space { $0.feed.list })
     case .unknown: []
     }
   }

@@ -17,7 +17,7 @@ extension Ingest {
     let sequence = effects.space.place(operation.id, at: effect.time, base: operation.base)
     // The effects follow the batch, and change the history hash of the space.
     let historyHash = effects.space.historyHash
-    let place = effects.operations.count
+    let (place, ordinal) = (effects.operations.count, ordinal(at: sequence))
     var outcome = Outcome(records: 0)
     working?.expect(keys)
     for (ordinal, key) in keys.enumerated() {
@@ -32,7 +32,7 @@ extension Ingest {
       id: operation.id, sequence: sequence, historyHash: historyHash, device: device,
       key: operation.key,
       kind: .batch, time: effect.time, base: operation.base, data: operation.encodedBatch(batch),
-      times: nil, outcome: outcome.encoded())
+      times: nil, outcome: outcome.encoded(), ordinal: ordinal)
     // Some of the effects may be written already.
     effects.operations.insert(row, at: min(place, effects.operations.count))
   }

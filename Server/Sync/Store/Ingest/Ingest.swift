@@ -34,6 +34,8 @@ package struct Ingest {
   private var packetNumber = 0
   /// Bytes of lost values in the answers to this batch.
   private var quoted = 0
+  /// The place of the first operation of the transaction under way; `nil` before it.
+  private var transactionStart: SequenceNumber?
 
   struct TouchedRecord {
     let key: RecordKey
@@ -100,6 +102,7 @@ package struct Ingest {
     for run in plan.runs {
       let owner = owner(of: run)
       usage.beginRun(of: owner)
+      transactionStart = nil
       for source in run.sources { try apply(source, closer: run.closer, of: owner) }
       judge(run, of: owner)
       if !effects.refused.isEmpty { break }
@@ -253,7 +256,14 @@ package struct Ingest {
         former: formerColumns,
         times: operation.columnTimes.isEmpty ? nil : operation.encodedTimes(clampedTo: time),
         outcome: outcome == .applied ? nil : outcome.encoded(), marks: operation.encodedMarks(),
-        omittedBytes: isKeptByRecord ? columnBytes : 0))
+        omittedBytes: isKeptByRecord ? columnBytes : 0, ordinal: ordinal(at: sequence)))
+  }
+
+  /// Returns the number of operations of the transaction before the one at a place.
+  mutating func ordinal(at sequence: SequenceNumber) -> Int32 {
+    let start = transactionStart ?? sequence
+    transactionStart = start
+    return Int32(clamping: sequence - start)
   }
 
   /// Returns the time under which an operation enters: see ``SpaceState/admit(_:until:)``.

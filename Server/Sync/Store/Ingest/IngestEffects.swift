@@ -28,6 +28,8 @@ package struct IngestEffects: Sendable, Equatable {
     package var marks: [UInt8]?
     /// The bytes of columns left out of ``data``.
     package var omittedBytes = 0
+    /// The number of operations of the same transaction before it.
+    package var ordinal: Int32 = 0
   }
 
   /// A record's merged state.

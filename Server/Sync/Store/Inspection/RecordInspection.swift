@@ -145,8 +145,35 @@ extension RecordInspection {
     """)
 }
 
-/// The operations on a record. If an insert created it, the next operation has the insert's columns
-/// as `former`. If there is no later operation, the record's state has them.
+/// The columns of an operation `o` of space `$1`. If an insert created its record, the next
+/// operation on the record has the insert's columns as `former`. If there is no later operation,
+/// the record's state has them.
+enum OperationColumns {
+  static let data = """
+    coalesce(o.data, CASE WHEN o.kind = 0 THEN (
+      SELECT former FROM operations AS next
+      WHERE next.space = $1 AND next.tbl = o.tbl AND next.record = o.record
+        AND next.former IS NOT NULL AND next.sequence > o.sequence
+      ORDER BY next.sequence LIMIT 1
+    ) END)
+    """
+
+  static let state = """
+    CASE WHEN o.kind = 0 AND o.data IS NULL THEN (
+      SELECT state FROM records AS r
+      WHERE r.space = $1 AND r.tbl = o.tbl AND r.record = o.record
+    ) END
+    """
+
+  /// The columns of a ``HistoryEntry``.
+  static let entry = "id, sequence, device, kind, time, base, \(data), outcome, \(state)"
+
+  /// An expression: the length of the largest of them together.
+  static let length = """
+    coalesce(length(\(data)), length(\(state)), 0) + coalesce(length(outcome), 0)
+    """
+}
+
 private enum HistoryInspection {
   private static let rows = """
     FROM operations AS o WHERE space = $1 AND space + 0 = $1
@@ -154,32 +181,16 @@ private enum HistoryInspection {
     ORDER BY sequence DESC
     """
 
-  private static let data = """
-    coalesce(o.data, CASE WHEN o.kind = 0 THEN (
-      SELECT former FROM operations AS next
-      WHERE next.space = $1 AND next.tbl = $2 AND next.record = $3 AND next.former IS NOT NULL
-        AND next.sequence > o.sequence
-      ORDER BY next.sequence LIMIT 1
-    ) END)
-    """
-
-  private static let state = """
-    CASE WHEN o.kind = 0 AND o.data IS NULL THEN (
-      SELECT state FROM records AS r WHERE r.space = $1 AND r.tbl = $2 AND r.record = $3
-    ) END
-    """
-
   static let sizes = PlainStatement(
     "inspect_history_sizes",
     """
-    SELECT sequence, CAST(coalesce(length(\(data)), length(\(state)), 0)
-      + coalesce(length(outcome), 0) AS bigint)
+    SELECT sequence, CAST(\(OperationColumns.length) AS bigint)
     \(rows) LIMIT $6
     """)
 
   static let entries = PlainStatement(
     "inspect_history",
-    "SELECT id, sequence, device, kind, time, base, \(data), outcome, \(state) \(rows)")
+    "SELECT \(OperationColumns.entry) \(rows)")
 
   static func values(
     _ key: RecordKey, _ space: Int64, _ stretch: ClosedRange<SequenceNumber>
@@ -213,7 +224,8 @@ extension ListedRecord {
 }
 
 extension HistoryEntry {
-  fileprivate init?(_ row: any PlainRow) throws {
+  /// Reads the columns of ``OperationColumns/entry``; they come first.
+  init?(_ row: any PlainRow) throws {
     guard let id = try row.uniqueID(0), let device = try row.uniqueID(2) else { return nil }
     let code = try row.integer(3)
     guard let kind = OperationKind.allCases.first(where: { Int64($0.storedCode) == code })

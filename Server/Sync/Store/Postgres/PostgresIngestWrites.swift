@@ -32,11 +32,11 @@ struct PostgresIngestWrites {
     "operations_save",
     """
     INSERT INTO operations(space, id, sequence, device, tbl, record, kind, "time", base, data,
-      times, outcome, history_hash, marks, former)
+      times, outcome, history_hash, marks, former, ordinal)
     SELECT s.id, u.* FROM spaces AS s
     CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::bytea[],
       $7::smallint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
-      $13::bigint[], $14::text[], $15::text[]) AS u
+      $13::bigint[], $14::text[], $15::text[], $16::integer[]) AS u
     WHERE s.id = $1
     """)
 
@@ -60,6 +60,7 @@ struct PostgresIngestWrites {
     var marks = PostgresArray<String>(reserving: count)
     let formerBytes = rows.reduce(0) { $0 + ($1.former?.count ?? 0) }
     var former = PostgresArray<String>(reserving: count, valueBytes: formerBytes)
+    var ordinals = PostgresArray<Int32>(reserving: count, valueBytes: count * 4)
     for row in rows {
       ids.append(high: row.id.value.high, low: row.id.value.low)
       sequences.append(row.sequence)
@@ -75,6 +76,7 @@ struct PostgresIngestWrites {
       historyHashes.append(Int64(bitPattern: row.historyHash))
       marks.append(utf8OrNull: row.marks)
       former.append(utf8OrNull: row.former)
+      ordinals.append(row.ordinal)
     }
     pipeline.add(
       Self.operations,
@@ -82,7 +84,7 @@ struct PostgresIngestWrites {
         .int8(space), .array(ids), .array(sequences), .array(devices), .array(tables),
         .array(records), .array(kinds), .array(times), .array(bases), .array(data),
         .array(columnTimes), .array(outcomes), .array(historyHashes), .array(marks),
-        .array(former),
+        .array(former), .array(ordinals),
       ])
   }
 

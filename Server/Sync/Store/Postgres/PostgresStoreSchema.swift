@@ -33,6 +33,7 @@ enum PostgresStoreSchema {
     -- `record`: `StoredRecordName`.
     -- `data` is null for a delete, and for an insert that created its record. The record's state has
     -- those columns. The next operation on the record stores them as `former`.
+    -- `ordinal`: the number of operations of the same transaction before it.
     -- The columns are in an order that needs no padding.
     CREATE TABLE operations(
       space bigint NOT NULL,
@@ -42,6 +43,7 @@ enum PostgresStoreSchema {
       history_hash bigint NOT NULL,
       id uuid NOT NULL,
       device uuid NOT NULL,
+      ordinal integer NOT NULL,
       kind smallint NOT NULL,
       tbl text COLLATE "C" NOT NULL,
       record bytea NOT NULL,

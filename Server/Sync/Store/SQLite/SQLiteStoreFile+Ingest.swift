@@ -131,8 +131,8 @@ extension SQLiteStoreFile {
     let insert = try connection.statement(
       """
       INSERT INTO operations(space, id, sequence, device, tbl, record, kind, time, base, data,
-        times, outcome, history_hash, marks, former)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        times, outcome, history_hash, marks, former, ordinal)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     for row in operations { try insert.run(space, row) }
   }
@@ -186,6 +186,7 @@ extension IngestEffects.OperationRow: SQLiteBindable {
     parameters.append(historyHash)
     parameters.append(marks.map(SQLiteText.init))
     parameters.append(former.map(SQLiteText.init))
+    parameters.append(Int64(ordinal))
   }
 }
 

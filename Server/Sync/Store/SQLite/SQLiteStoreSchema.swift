@@ -34,6 +34,7 @@ enum SQLiteStoreSchema {
     -- `data` is null for a delete, and for an insert that created its record. The record's state has
     -- those columns. The next operation on the record stores them as `former`.
     -- `marks`: values that are increments, the former values of texts, and the reason.
+    -- `ordinal`: the number of operations of the same transaction before it.
     CREATE TABLE operations(
       space INTEGER NOT NULL,
       id BLOB NOT NULL,
@@ -50,6 +51,7 @@ enum SQLiteStoreSchema {
       marks TEXT,
       former TEXT,
       history_hash INTEGER NOT NULL,
+      ordinal INTEGER NOT NULL,
       PRIMARY KEY(space, id)
     ) WITHOUT ROWID;
     CREATE INDEX operations_by_sequence ON operations(space, sequence);
