@@ -151,18 +151,25 @@ enum ChaosCommand {
         "rounds", value: "N", help: "Rounds, each with the next seed.",
         kind: .integer(1...100_000), default: "1"),
     ],
-    flags: [keep],
+    flags: [
+      keep,
+      FlagSpec(
+        "migrations",
+        help: "Change the tables with Django's migrations meanwhile. Installs Django from PyPI."),
+    ],
     examples: [
       ExampleSpec("Half a minute", "ferry-chaos backend --duration 30s --seed 7"),
-      ExampleSpec("Half an hour", "ferry-chaos backend --duration 30m"),
+      ExampleSpec("Half an hour", "ferry-chaos backend --duration 30m --migrations"),
     ]
   ) { arguments in
     let seed = try seed(arguments)
+    let django = try await django(arguments)
     let plans = try (0..<arguments.integer("rounds")).map { index in
       var plan = try plan(arguments, nemesis: .all, seed: seed &+ UInt64(index))
       plan.program = RoundPlan.Program(
         rate: try arguments.integer("program-rate"), workers: try arguments.integer("workers"),
-        store: RoundPlan.Store(rawValue: try arguments.string("store")) ?? .postgres)
+        store: RoundPlan.Store(rawValue: try arguments.string("store")) ?? .postgres,
+        django: django)
       return plan
     }
     return try await perform(plans, arguments)
@@ -202,6 +209,17 @@ enum ChaosCommand {
   private static func seed(_ arguments: ParsedArguments) throws -> UInt64 {
     try arguments.integerIfPresent("seed", in: 0...Int.max).map { UInt64($0) }
       ?? UInt64.random(in: 0..<1_000_000)
+  }
+
+  /// Returns the interpreter with Django if migrations are asked for, and PyPI can be reached.
+  private static func django(_ arguments: ParsedArguments) async throws -> String? {
+    guard arguments.flag("migrations") else { return nil }
+    do {
+      return try await ExampleFiles.makeDjango()
+    } catch let error as ChaosError {
+      try TextOutput.standardError.line("ferry-chaos: the migrations are left out: \(error)")
+      return nil
+    }
   }
 
   private static func plan(

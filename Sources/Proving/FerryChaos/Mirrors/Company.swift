@@ -22,6 +22,10 @@ final class Company: Sendable {
   private let journal: URL
   private let folder: String
   private let script: URL
+  /// The interpreter of the program.
+  private let python: URL
+  /// The interpreter with Django, and the company's database behind the program's proxy.
+  private let django: (python: URL, database: String)?
   private let initial = Mutex<Set<RowName>>([])
 
   /// Makes everything without starting it. Blocks.
@@ -32,6 +36,9 @@ final class Company: Sendable {
     let script = try ExampleFiles.find("Backend/backend.py")
     let target = try Self.port(of: database)
     let (toTables, programToTables) = (try TCPProxy(to: target), try TCPProxy(to: target))
+    let proxied = try Self.url(database, at: programToTables.port)
+    let python = plan.django.map { URL(filePath: $0) } ?? ExampleFiles.python
+    django = plan.django.map { (URL(filePath: $0), proxied) }
     let folder = directory.appending(path: "mirrors").path
     let journal = directory.appending(path: "program.journal")
     mirrorRuns = Supervisor(
@@ -40,15 +47,16 @@ final class Company: Sendable {
         arguments: ["mirror", "run", Self.mirror, "--mirrors", folder]), chronicle)
     program = Supervisor(
       Supervisor.Program(
-        name: "program", executable: ExampleFiles.python,
+        name: "program", executable: python,
         arguments: [
-          script.path, "--database", try Self.url(database, at: programToTables.port),
+          script.path, "--database", proxied,
           "--workers", "\(plan.workers)", "--rate", "\(plan.rate)", "--journal", journal.path,
         ]), chronicle)
     replica = DeviceFile(path: "\(folder)/\(Self.mirror)/replica.db")
     toServer = try TCPProxy(to: node)
     (self.toTables, self.programToTables) = (toTables, programToTables)
     (self.database, self.folder, self.journal, self.script) = (database, folder, journal, script)
+    self.python = python
   }
 
   private static func port(of database: String) throws -> UInt16 {
@@ -68,7 +76,7 @@ final class Company: Sendable {
 
   /// Creates the tables with some rows.
   func create() async throws {
-    try await ExampleFiles.checkPython(with: "psycopg")
+    try await ExampleFiles.checkPython(python, with: "psycopg")
     _ = try await run("--create")
     let names = try await blocking { [self] in Set(try rows().keys) }
     initial.withLock { $0 = names }
@@ -99,10 +107,21 @@ final class Company: Sendable {
       ["mirror"] + command + [Self.mirror, "--mirrors", folder] + options)
   }
 
+  /// Returns the migrations of the tables; `nil` without them.
+  func migrator(
+    seed: UInt64, _ collector: Collector, _ chronicle: Chronicle
+  ) -> Migrator? {
+    django.map { python, database in
+      Migrator(
+        python: python, database: database, seed: seed, collector: collector,
+        chronicle: chronicle)
+    }
+  }
+
   /// Runs the program to the end. Returns the output.
   private func run(_ option: String) async throws -> String {
     let ended = try await ChildProcess.run(
-      ExampleFiles.python, [script.path, "--database", database, option])
+      python, [script.path, "--database", database, option])
     guard ended.status == .exited(0) else {
       throw ChaosError(
         "backend.py \(option) ended with \(ended.status): \(ended.error)\(ended.output)")
@@ -124,7 +143,7 @@ final class Company: Sendable {
           """
           SELECT (SELECT count(*) FROM ferry_mirror.captured),
             (SELECT min(applied) FROM ferry_mirror.mirrors),
-            (SELECT count(*) FROM pg_stat_activity WHERE application_name = 'shop')
+            (SELECT count(*) FROM pg_stat_activity WHERE application_name IN ('shop', 'migrations'))
           """)
       )[0]
       return (try row.int8(0), try row.int8(1), try row.int8(2))
@@ -149,7 +168,7 @@ final class Company: Sendable {
         Violation(oracle: "mirror-verify", verified.output + verified.error))
     }
     let report = try await ChildProcess.run(
-      ExampleFiles.python, [script.path, "--database", database, "--report"])
+      python, [script.path, "--database", database, "--report"])
     if report.status != .exited(0) {
       found.append(Violation(oracle: "program-report", report.output + report.error))
     }

@@ -21,8 +21,18 @@ enum ExampleFiles {
         + "run the program that was built in a clone of Ferry")
   }
 
+  /// Returns the interpreter of a virtual environment with Django, which it makes if it is missing.
+  ///
+  /// - Throws: ``ChaosError`` if PyPI cannot be reached, or a virtual environment cannot be made.
+  static func makeDjango() async throws -> String {
+    let script = try find("Backend/environment.sh")
+    let ended = try await ChildProcess.run(URL(filePath: "/bin/sh"), [script.path])
+    guard ended.status == .exited(0) else { throw ChaosError(ended.error) }
+    return ended.output.trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+
   /// - Throws: ``ChaosError`` if the interpreter or a library of it is not installed.
-  static func checkPython(with library: String) async throws {
+  static func checkPython(_ python: URL, with library: String) async throws {
     let found = try? await ChildProcess.run(python, ["-c", "import \(library)"])
     guard found?.status == .exited(0) else {
       throw ChaosError(

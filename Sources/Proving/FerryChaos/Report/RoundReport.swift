@@ -59,7 +59,7 @@ extension RoundReport {
     guard let program = plan.program else { return .null }
     return .object([
       ("committed", .int(figures.programCommitted)), ("store", .string(program.store.rawValue)),
-      ("listed", .int(figures.listed)),
+      ("listed", .int(figures.listed)), ("migrations", .int(figures.migrations)),
     ])
   }
 }

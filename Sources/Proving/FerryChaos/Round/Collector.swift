@@ -20,6 +20,8 @@ actor Collector {
     var reads = 0
     /// Transactions of the program whose commit it knows.
     var programCommitted = 0
+    /// Migrations of the company's tables.
+    var migrations = 0
     /// Rows listed by a mirror because one side cannot hold them.
     var listed = 0
   }

@@ -70,11 +70,15 @@ struct Round: Sendable {
       }
       let faults = plan.faults
       let nemesis = Task { await driver.run(faults) }
+      let migrator = world.company?.migrator(seed: plan.seed, collector, world.chronicle)
+      let migrations = Task { await migrator?.run() }
       let duration = plan.duration
       let heal = Task {
         try? await Task.sleep(until: start + duration)
         nemesis.cancel()
+        migrations.cancel()
         await nemesis.value
+        await migrations.value
         world.chronicle.append("round", "healed")
       }
       await withTaskCancellationHandler {

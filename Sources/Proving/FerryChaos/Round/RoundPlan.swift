@@ -10,6 +10,8 @@ struct RoundPlan: Sendable {
     /// Connections of the program.
     var workers: Int
     var store: Store
+    /// The interpreter with Django, for migrations of the tables meanwhile; `nil` without them.
+    var django: String?
   }
 
   /// The position among the rounds, from 1.
@@ -49,6 +51,7 @@ struct RoundPlan: Sendable {
     if let program {
       return "ferry-chaos backend --store \(program.store) --devices \(devices) --rate \(rate) "
         + "--program-rate \(program.rate) --workers \(program.workers) "
+        + (program.django == nil ? "" : "--migrations ")
         + "--duration \(milliseconds)ms --seed \(seed)"
     }
     return "ferry-chaos run --nemesis \(nemesis) --devices \(devices) --rate \(rate) "
