@@ -24,31 +24,31 @@ struct MirrorWorldTests {
     try await WorldThreads.expectTwice(3, Self.options(.hostile))
   }
 
-  /// Possible mistakes of a mirror, as triggers in the mirror's database.
-  enum Mistake: String, CaseIterable {
-    /// A program's write is committed, and not captured.
-    case notCaptured = """
-      CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        IF NEW.kind = 'I' THEN RETURN NULL; END IF; RETURN NEW; END $$;
-      CREATE TRIGGER planted BEFORE INSERT ON ferry_mirror.captured
-        FOR EACH ROW EXECUTE FUNCTION planted();
-      """
-    /// A device's change does not reach the table.
-    case notBrought = """
-      CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        IF current_setting('ferry.mirror', true) <> '' THEN RETURN NULL; END IF; RETURN NEW; END $$;
-      DO $$ DECLARE name text; BEGIN
-        FOR name IN SELECT schema FROM ferry_mirror.mirrors LOOP
-          EXECUTE format(
-            'CREATE TRIGGER planted BEFORE UPDATE ON %I.notes FOR EACH ROW EXECUTE FUNCTION planted()', name);
-        END LOOP; END $$;
-      """
+  private static func withRules(_ profile: WorldOptions.Profile) -> WorldOptions {
+    var options = Self.options(profile)
+    (options.companyRules, options.answers) = (1, 80)
+    return options
   }
 
-  @Test("a mirror's planted mistake is found", arguments: Mistake.allCases)
-  func planted(_ mistake: Mistake) async throws {
+  @Test(
+    "a company that refuses and changes rows passes all oracles",
+    arguments: [WorldOptions.Profile.calm, .hostile],
+    1...2)
+  func rules(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
+    try await WorldThreads.expectSound(seed, Self.withRules(profile), with: .mirrored)
+  }
+
+  @Test("rows that a company's conditions and triggers refuse are returned with the reason")
+  func reasons() async throws {
+    let words = try await WorldThreads.words(of: .mirrored, Self.withRules(.mobile))
+    #expect(words.isSuperset(of: ["returned", "\"\(CompanyRules.condition)\"", "tickets"]))
+  }
+
+  @Test("a mirror's planted mistake is found", arguments: PlantedMirrorFault.allCases)
+  func planted(_ mistake: PlantedMirrorFault) async throws {
+    let options = mistake.needsRules ? Self.withRules(.mobile) : Self.options(.mobile)
     for seed in 1...8 as ClosedRange<UInt64> {
-      let result = try await WorldThreads.world(seed, Self.options(.mobile)) { database in
+      let result = try await WorldThreads.world(seed, options) { database in
         let connection = try PostgresConnection(url: database)
         let isReady = try connection.query(
           .once(
@@ -56,7 +56,7 @@ struct MirrorWorldTests {
             SELECT count(*) FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
             WHERE t.relname = 'notes' AND to_regproc('planted') IS NULL
             """))
-        if try isReady[0].int8(0) == 2 { try connection.execute(mistake.rawValue) }
+        if try isReady[0].int8(0) == 2 { try connection.execute(mistake.statements) }
       }
       if result.violations.contains(where: { $0.oracle == MirrorSides.name }) { return }
     }

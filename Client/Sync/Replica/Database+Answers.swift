@@ -1,7 +1,7 @@
 import FerryPersistence
 import FerryProtocol
 
-/// Answers to conflicts and undoing within a transaction of ``Replica/write(_:)``, for harnesses
+/// Answers to conflicts and rejections, and undoing within a transaction of ``Replica/write(_:)``, for harnesses
 /// that need the operations of the transaction. The calls of ``Replica`` make a separate
 /// transaction.
 extension Database {
@@ -29,6 +29,13 @@ extension Database {
   /// Undoes an operation as ``Operations/undo(_:)`` does.
   package func undo(_ operation: OperationID, ofLedger number: Int) throws -> Int {
     try mapped { try ledger(number).undoSteps.revert(operation) }
+  }
+
+  /// Retries an entry of the quarantine as ``Quarantine/retry(_:changing:)`` does.
+  package func retry(
+    _ entry: Int64, changing changes: [Column], ofLedger number: Int
+  ) throws {
+    try mapped { try ledger(number).quarantineAnswers.retry(entry, changing: changes) }
   }
 
   private func ledger(_ number: Int) throws -> ReplicaFile {

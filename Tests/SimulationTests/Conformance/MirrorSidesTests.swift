@@ -5,6 +5,7 @@ import Testing
 /// The oracle of mirrors.
 struct MirrorSidesTests {
   private static let note = RecordKey(table: "notes", record: "n1")
+  private static let device = DeviceID(UniqueID(high: 1, low: 1))
   private static let other = RecordKey(table: "notes", record: "n2")
 
   /// Returns the findings on two sides with the same row.
@@ -48,6 +49,37 @@ struct MirrorSidesTests {
     }
     #expect(deferred(false) == [])
     #expect(deferred(true).count == 1)
+  }
+
+  @Test("no row refused by a company is only on devices, and each answer to one has a reason")
+  func rules() {
+    let insert = SequencedStamp(stamp: Stamp(time: .zero, device: Self.device), sequence: 1)
+    let refused = RecordState(
+      inserted: insert,
+      columns: [
+        ColumnState(name: "stars", value: .integer(5), stamp: insert.stamp, sequence: 1)
+      ])
+    func found(
+      records: [RecordKey: RecordState] = [:], reason: String?,
+      _ change: (inout MirrorSidesEvidence) -> Void = { _ in }
+    ) -> Int {
+      var evidence = MirrorSidesEvidence()
+      (evidence.hasRules, evidence.device) = (true, Self.device)
+      change(&evidence)
+      var delete = HistoryEntry(
+        sequence: 2, id: OperationID(UniqueID(high: 2, low: 2)), device: Self.device,
+        key: Self.other, kind: .delete, time: .zero)
+      delete.reason = reason
+      let server = ServerEvidence(
+        head: 2, epoch: Epoch(1), history: [delete], records: records, buffered: 0)
+      return MirrorSides.judge("m", evidence, server, serverWentBack: false).count
+    }
+    #expect(found(reason: "a rule") == 0)
+    #expect(found(reason: nil) == 1)
+    #expect(found(reason: nil) { $0.removed = [Self.other] } == 0)
+    #expect(found(reason: nil) { $0.hasRules = false } == 0)
+    #expect(found(records: [Self.note: refused], reason: "a rule") == 1)
+    #expect(found(records: [Self.note: refused], reason: "a rule") { $0.hasRules = false } == 0)
   }
 
   @Test("no committed transfer of a program is undone")

@@ -25,6 +25,12 @@ package struct MirrorSidesEvidence: Sendable {
   /// The sums of what programs have added to accounts in committed transactions. Nobody else
   /// writes them.
   package var balances: [RecordKey: Int64] = [:]
+  /// True if the tables refuse and change rows of devices (``CompanyRules``).
+  package var hasRules = false
+  /// Records deleted by programs in committed transactions.
+  package var removed: Set<RecordKey> = []
+  /// The mirror's device; `nil` if the file does not know it.
+  package var device: DeviceID?
   /// Those reported by the mirror as rejected, or rejected by the space.
   package var rejected: Set<RecordKey> = []
 
@@ -41,7 +47,12 @@ package struct MirrorSidesEvidence: Sendable {
 /// 3. The accounts of programs have what programs have added: no committed transaction is undone,
 ///    not even in part.
 ///
-/// After the server went back, the last two are not judged.
+/// 4. No record of the space violates the rules of a company's tables, unless the mirror lists it:
+///    rows of devices that PostgreSQL refuses are rejected for all devices.
+/// 5. The mirror gives a reason for each delete of a note that no program made. ``OverrulingsReported``
+///    judges that the authors find it.
+///
+/// After the server went back, the last four are not judged.
 package enum MirrorSides {
   package static let name = "mirror-sides"
 
@@ -71,7 +82,10 @@ package enum MirrorSides {
       found.append(
         "\(evidence.deferred.sorted()[0]) is deferred, although PostgreSQL can hold all rows")
     }
-    if !serverWentBack { found += lost(evidence, server) + undone(evidence) }
+    if !serverWentBack {
+      found += lost(evidence, server) + undone(evidence) + violating(evidence, server)
+      found += unexplained(evidence, server)
+    }
     return found.sorted().map { Violation(oracle: name, "\(mirror): \($0)") }
   }
 
@@ -94,6 +108,26 @@ package enum MirrorSides {
       return found == text
         ? nil : "account \(key) has \(shown(found)) in PostgreSQL, and programs made it \(text)"
     }
+  }
+
+  private static func violating(
+    _ evidence: MirrorSidesEvidence, _ server: ServerEvidence
+  ) -> [String] {
+    guard evidence.hasRules else { return [] }
+    let listed = evidence.deferred.union(evidence.unsent)
+    return server.records.filter { CompanyRules.refuses($0, $1) && !listed.contains($0) }.keys
+      .map { "\($0), which the company refuses, is only on devices" }
+  }
+
+  private static func unexplained(
+    _ evidence: MirrorSidesEvidence, _ server: ServerEvidence
+  ) -> [String] {
+    guard evidence.hasRules, let device = evidence.device else { return [] }
+    // Rows of other tables also go with their parents.
+    return server.history.filter {
+      $0.device == device && $0.kind == .delete && $0.key.table == "notes" && $0.reason == nil
+        && !evidence.removed.contains($0.key)
+    }.map { "\($0.key) is deleted by the mirror at \($0.sequence), without a reason" }
   }
 
   private static func shown(_ value: String?) -> String {

@@ -38,8 +38,10 @@ extension Workload {
   ]
 
   /// Returns the statements by which a company made the same tables, without a mirror in mind.
-  package static func companyTables() -> [String] {
-    mirroredTables.map { name in
+  ///
+  /// - Parameter hasRules: whether the tables refuse and change some rows (``CompanyRules``).
+  package static func companyTables(hasRules: Bool) -> [String] {
+    let tables = mirroredTables.map { name in
       let table = mirrored[Name(name), default: DeclaredTable(key: "id", columns: [])]
       var parts = ["id text PRIMARY KEY"]
       parts += table.columns.map { column in
@@ -53,6 +55,7 @@ extension Workload {
       }
       return "CREATE TABLE \(name)(\(parts.joined(separator: ", ")))"
     }
+    return hasRules ? tables + CompanyRules.statements : tables
   }
 
   private static func text(_ name: Name) -> DeclaredColumn { DeclaredColumn(name, .text) }

@@ -14,6 +14,11 @@ import FerrySyncClient
 /// there.
 ///
 /// An adopting mirror begins with a company's tables, with programs' writes from before the mirror.
+///
+/// Real are ``MirrorRounds`` with everything below it, the SQL of its steps and triggers, and
+/// PostgreSQL with the company's conditions and triggers. Simulated are the mirror's process, file,
+/// clock and network, the breaks of connections, and the programs. ``Mirror`` with its threads and
+/// ``LogReader`` do not run here: the log is read in real time.
 // SAFETY: touched on the scheduler's thread only.
 final class SimulatedMirror: @unchecked Sendable {
   let name: String
@@ -21,6 +26,8 @@ final class SimulatedMirror: @unchecked Sendable {
   private var configuration: MirrorConfiguration
   /// True if the tables are a company's.
   private let adopts: Bool
+  /// True if the company's tables refuse and change some rows.
+  private let hasRules: Bool
   private let scheduler: Scheduler
   private let trace: Trace
   private let dice: FaultDice
@@ -33,6 +40,7 @@ final class SimulatedMirror: @unchecked Sendable {
   /// The tables in PostgreSQL; none before they are made.
   private var tables: [Name] = []
   private var made: Set<RecordKey> = []
+  private var removed: Set<RecordKey> = []
   private var taken: Set<RecordKey> = []
   private var rejected: Set<RecordKey> = []
   private var balances: [RecordKey: Int64] = [:]
@@ -40,11 +48,11 @@ final class SimulatedMirror: @unchecked Sendable {
   private var times: [String: Int64] = [:]
 
   init(
-    _ name: String, space: SpaceName, database: String, adopts: Bool, scheduler: Scheduler,
-    trace: Trace, dice: FaultDice, kill: @escaping () -> Void
+    _ name: String, space: SpaceName, database: String, adopts: Bool, hasRules: Bool,
+    scheduler: Scheduler, trace: Trace, dice: FaultDice, kill: @escaping () -> Void
   ) {
     (self.name, self.scheduler, self.trace, self.dice) = (name, scheduler, trace, dice)
-    (self.adopts, self.kill) = (adopts, kill)
+    (self.adopts, self.hasRules, self.kill) = (adopts, adopts && hasRules, kill)
     site = dice.site("\(name)-tables")
     configuration = MirrorConfiguration(
       name: name, server: "http://ferry.test", space: space.value, database: database, schema: name)
@@ -117,7 +125,9 @@ final class SimulatedMirror: @unchecked Sendable {
     try connected().transaction { connection in
       try connection.execute("CREATE SCHEMA \(quoted(Name(name)))")
       try connection.execute("SET LOCAL search_path = \(quoted(Name(name)))")
-      for statement in Workload.companyTables() { try connection.execute(statement) }
+      for statement in Workload.companyTables(hasRules: hasRules) {
+        try connection.execute(statement)
+      }
     }
     tables = Workload.mirroredTables.map { Name($0) }
   }
@@ -181,6 +191,9 @@ final class SimulatedMirror: @unchecked Sendable {
           return try rows.map { try Self.values($0, rows.columnCount) }
         }
         let (before, former) = (try records(connection), try accounts(connection))
+        for statement in hasRules ? CompanyRules.redefinitions(for: planned) : [] {
+          try connection.execute(statement)
+        }
         for statement in statements { try connection.execute(statement) }
         let transaction = try connection.query(.once("SELECT pg_current_xact_id()::text"))
         let added = try accounts(connection).map { ($0, $1 - former[$0, default: 0]) }
@@ -194,6 +207,7 @@ final class SimulatedMirror: @unchecked Sendable {
       // The insert and the delete of a record may cancel each other out.
       made.formUnion(new)
       made.subtract(before.subtracting(after))
+      removed.formUnion(before.subtracting(after))
       trace.record(.wrote, name, "a program: \(planned.action.rawValue), \(new.count) new records")
     } catch {
       // As for any program: the transaction is rolled back.
@@ -260,7 +274,8 @@ final class SimulatedMirror: @unchecked Sendable {
   func evidence(in file: SQLiteConnection) throws -> MirrorSidesEvidence {
     var evidence = MirrorSidesEvidence()
     (evidence.made, evidence.taken, evidence.rejected) = (made, taken, rejected)
-    evidence.balances = balances
+    (evidence.balances, evidence.removed, evidence.hasRules) = (balances, removed, hasRules)
+    evidence.device = try? ReplicaEvidence.readProgress(file).device
     let connection = try connected()
     evidence.deferred = try listed("deferred", connection)
     evidence.unsent = try listed("unsent", connection)

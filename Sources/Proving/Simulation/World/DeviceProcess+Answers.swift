@@ -11,6 +11,7 @@ extension DeviceProcess {
 
   /// Answers a conflict, or undoes a write, if there is one.
   func answer(_ planned: PlannedAction, on database: Database) throws {
+    if try sendAgain(planned, database) { return }
     var random = SeededRandom(planned.seed, "answer")
     if random.chance(1, in: 5) { return try undo(&random, database) }
     let ledger = device.ledgers[0].number
@@ -79,6 +80,34 @@ extension DeviceProcess {
     let value = Value.text("chosen \(random.below(100))")
     try database.resolve(
       chosen.number, .set([Column(column, value)]), ofLedger: device.ledgers[0].number)
+  }
+
+  /// Sends a note again that a company has refused, now and then with other stars. Returns `false`
+  /// if there is none.
+  private func sendAgain(_ planned: PlannedAction, _ database: Database) throws -> Bool {
+    let entries = try database.query(
+      """
+      SELECT DISTINCT entry FROM ferry_quarantine
+      WHERE code = 'overruled' AND tbl = 'notes' AND instr(detail, '\(CompanyRules.condition)') > 0
+      ORDER BY entry
+      """
+    ).compactMap { row -> Int64? in
+      if case .integer(let entry)? = row.values.first { entry } else { nil }
+    }
+    if entries.isEmpty { return false }
+    var random = SeededRandom(planned.seed, "again")
+    let entry = entries[random.below(entries.count)]
+    let stars = Column("stars", CompanyRules.stars(&random))
+    do {
+      try database.retry(
+        entry, changing: random.chance(3, in: 4) ? [stars] : [],
+        ofLedger: device.ledgers[0].number)
+    } catch ReplicaError.cannotAnswer {
+      // Deletes have no values to change.
+    } catch ReplicaError.cannotRetry {
+      // The note has gone.
+    }
+    return true
   }
 
   private func undo(_ random: inout SeededRandom, _ database: Database) throws {

@@ -118,10 +118,10 @@ final class SimulatedDevice: @unchecked Sendable {
   /// Makes the device a mirror.
   ///
   /// - Parameter adopts: Whether the tables are a company's, and are there before the mirror.
-  func mirrorTables(in database: String, adopts: Bool) {
+  func mirrorTables(in database: String, adopts: Bool, _ options: WorldOptions) {
     mirror = SimulatedMirror(
-      name, space: space, database: database, adopts: adopts, scheduler: setting.scheduler,
-      trace: setting.trace, dice: setting.dice
+      name, space: space, database: database, adopts: adopts, hasRules: options.companyRules > 0,
+      scheduler: setting.scheduler, trace: setting.trace, dice: setting.dice
     ) { [unowned self] in crash(losingPower: false, restartAfter: 1_000_000) }
   }
 

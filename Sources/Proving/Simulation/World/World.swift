@@ -117,7 +117,7 @@ package final class World: @unchecked Sendable {
     guard let mirrors else { return }
     var random = SeededRandom(seed, "adoptions")
     for device in devices.suffix(options.mirrors) {
-      device.mirrorTables(in: mirrors, adopts: random.chance(1, in: 2))
+      device.mirrorTables(in: mirrors, adopts: random.chance(1, in: 2), options)
     }
   }
 

@@ -12,6 +12,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var spaces = 1
   /// Devices whose rows are in tables of PostgreSQL as well, where programs write to them.
   package var mirrors = 0
+  /// If 1, the tables of companies refuse and change some rows of devices.
+  package var companyRules = 0
   /// If 1, the first space of each device's file is another one, and the file joins its space.
   package var joined = 0
   /// Local transactions by users.
