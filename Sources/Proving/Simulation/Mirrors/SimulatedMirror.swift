@@ -191,7 +191,8 @@ final class SimulatedMirror: @unchecked Sendable {
           return try rows.map { try Self.values($0, rows.columnCount) }
         }
         let (before, former) = (try records(connection), try accounts(connection))
-        for statement in hasRules ? CompanyRules.redefinitions(for: planned) : [] {
+        // The space defines the tables as they are at the adoption.
+        for statement in hasRules && plan != nil ? CompanyRules.redefinitions(for: planned) : [] {
           try connection.execute(statement)
         }
         for statement in statements { try connection.execute(statement) }

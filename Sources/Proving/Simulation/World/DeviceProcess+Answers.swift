@@ -11,7 +11,7 @@ extension DeviceProcess {
 
   /// Answers a conflict, or undoes a write, if there is one.
   func answer(_ planned: PlannedAction, on database: Database) throws {
-    if try sendAgain(planned, database) { return }
+    if setting.hasRules, try sendAgain(planned, database) { return }
     var random = SeededRandom(planned.seed, "answer")
     if random.chance(1, in: 5) { return try undo(&random, database) }
     let ledger = device.ledgers[0].number

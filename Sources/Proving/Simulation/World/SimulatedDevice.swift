@@ -36,6 +36,8 @@ final class SimulatedDevice: @unchecked Sendable {
     let hasOdd: Bool
     /// True if users' triggers write to tracked tables.
     let hasStacks: Bool
+    /// True if the tables of companies refuse and change some rows.
+    let hasRules: Bool
     /// Finds the values behind conflicts; `nil` in a world whose events are not kept.
     let journal: ConflictJournal?
     /// Passes events of a device's ledger to the oracles of the ledger's space.
@@ -118,9 +120,9 @@ final class SimulatedDevice: @unchecked Sendable {
   /// Makes the device a mirror.
   ///
   /// - Parameter adopts: Whether the tables are a company's, and are there before the mirror.
-  func mirrorTables(in database: String, adopts: Bool, _ options: WorldOptions) {
+  func mirrorTables(in database: String, adopts: Bool) {
     mirror = SimulatedMirror(
-      name, space: space, database: database, adopts: adopts, hasRules: options.companyRules > 0,
+      name, space: space, database: database, adopts: adopts, hasRules: setting.hasRules,
       scheduler: setting.scheduler, trace: setting.trace, dice: setting.dice
     ) { [unowned self] in crash(losingPower: false, restartAfter: 1_000_000) }
   }

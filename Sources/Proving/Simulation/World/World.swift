@@ -117,7 +117,7 @@ package final class World: @unchecked Sendable {
     guard let mirrors else { return }
     var random = SeededRandom(seed, "adoptions")
     for device in devices.suffix(options.mirrors) {
-      device.mirrorTables(in: mirrors, adopts: random.chance(1, in: 2), options)
+      device.mirrorTables(in: mirrors, adopts: random.chance(1, in: 2))
     }
   }
 
@@ -173,7 +173,7 @@ package final class World: @unchecked Sendable {
       skipped: skipped, planted: planted, recordsSteps: options.recordedSteps > 0,
       missions: missions, bundles: bundles, shared: options.shares > 0 ? Self.shared : nil,
       hasStrays: options.hasStrays, hasBranches: options.hasBranches, hasOdd: options.hasOdd,
-      hasStacks: options.hasStacks,
+      hasStacks: options.hasStacks, hasRules: options.companyRules > 0,
       journal: journal, tell: { [unowned self] in notify($2, of: $0, in: $1) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(
