@@ -14,6 +14,7 @@ struct AnswerSizeTests {
     ("GET", "/v1/spaces", ""), ("GET", "/v1/tokens", ""), ("GET", "/v1/audit", ""),
     ("GET", "changes", ""), ("GET", "records?table=t", ""), ("GET", "history?table=t&record=a", ""),
     ("GET", "conflicts", ""), ("GET", "rejections", ""), ("GET", "activity", ""),
+    ("GET", "feed", ""),
     ("GET", "overview", ""), ("GET", "tables", ""), ("GET", "devices", ""), ("GET", "schema", ""),
     ("GET", "missions", ""), ("GET", "missions/tour", ""), ("GET", "bundles", ""),
     ("GET", "bundles/app", ""),
