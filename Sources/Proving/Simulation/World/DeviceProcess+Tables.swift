@@ -24,8 +24,11 @@ extension DeviceProcess {
     }
     // Every other device declares foreign keys.
     let isBound = device.name.utf8.last.map { $0.isMultiple(of: 2) } ?? false
+    // A copy of a file whose device renames them may have them before all others.
+    let find = "SELECT 1 FROM sqlite_schema WHERE name = '\(Workload.sharedRename.table)'"
+    let lacksShared = try shares && !device.renamesShared && database.query(find).isEmpty
     let more =
-      (shares && !device.renamesShared ? Workload.sharedSchema : [])
+      (lacksShared ? Workload.sharedSchema : [])
       + (setting.hasStrays ? Workload.straySchema(isBound: isBound) : [])
       + (setting.hasStacks ? Workload.stackSchema : [])
       + (setting.hasBranches ? Workload.branchSchema : [])
