@@ -1,6 +1,7 @@
 import Ferry
 import FerryCommandLine
 import FerryPlatform
+import FerryProtocol
 
 /// Commands that make a replica: `ferry init`, `track`, `rename` and `untrack`.
 enum SetupCommands {
@@ -43,7 +44,7 @@ enum SetupCommands {
         next: "write it as http://HOST:PORT", status: .usage, code: "bad_server")
     }
     let name = arguments.stringIfPresent("name")
-    if let name { try Replica.deviceName(name) }
+    if let name { _ = try DeviceName(chosen: name) }
     let isOffline = arguments.flag("offline")
     let (replica, info) =
       try await isOffline ? (prepare(arguments, url), nil) : connect(arguments, url)

@@ -80,9 +80,10 @@ package final class Mirror: Sendable {
       let numbers =
         configuration.adoptions.isEmpty
         ? nil : MirrorNumbers(configuration, origin: origin ?? "", database.pool)
-      let replica = try await Replica.open(
-        folder.replica, server: configuration.server, space: configuration.space,
-        numbering: numbers)
+      var surroundings = ReplicaSurroundings.system
+      surroundings.numbering = numbers
+      let server = try ServerAddress(checking: configuration.server, space: configuration.space)
+      let replica = try await Replica.open(folder.replica, server: server, in: surroundings)
       return try Mirror(
         configuration, folder, replica, database, ownsDatabase: shared == nil, ledger, group: group,
         numbers, lock, log)

@@ -73,7 +73,7 @@ extension Replica {
   ///   invisible characters; `nil` removes the name.
   /// - Throws: ``ReplicaError/invalidName(_:)``.
   public func setDeviceName(_ name: String?) async throws {
-    let checked = try name.map { (text) throws(ReplicaError) in try Self.deviceName(text) }
+    let checked = try name.map { (text) throws(ReplicaError) in try DeviceName(chosen: text) }
     try await thread.call { try $0.nameSteps.set(checked) }
     wakeWatchers()
   }
@@ -88,14 +88,15 @@ extension Replica {
   public func deviceNames() async throws -> DeviceNames {
     try await thread.call { try $0.deviceNames.all(as: $0.identity().device) }
   }
+}
 
-  /// Checks a name before any work.
+extension DeviceName {
+  /// Checks a name chosen by a user.
   ///
   /// - Throws: ``ReplicaError/invalidName(_:)``.
-  @discardableResult
-  package static func deviceName(_ text: String) throws(ReplicaError) -> DeviceName {
+  package init(chosen text: String) throws(ReplicaError) {
     do {
-      return try DeviceName(checking: text)
+      try self.init(checking: text)
     } catch {
       throw .invalidName(error.reason)
     }

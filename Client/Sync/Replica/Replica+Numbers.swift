@@ -1,21 +1,8 @@
-import FerryNetworking
 import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 
 extension Replica {
-  /// Opens `path` as the replica of a space, without the network. Another database may count the
-  /// records of mapped tables.
-  package static func open(
-    _ path: String, server url: String, space: String, numbering: (any RecordNumbering)?
-  ) async throws -> Replica {
-    var surroundings = ReplicaSurroundings.system
-    surroundings.numbering = numbering
-    let address = try ServerAddress(checking: url, space: space, certificateAuthorities: nil)
-    return try await open(
-      path, server: address, transport: SystemTransport(), in: surroundings)
-  }
-
   /// Gives other numbers to records of mapped tables here, also in the columns that refer to them.
   /// For the space, nothing changes.
   ///

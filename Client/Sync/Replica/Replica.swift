@@ -97,7 +97,7 @@ public final class Replica: DatabaseAccess {
   /// Opens `path` as the replica of a space, in the caller's surroundings.
   package static func open(
     _ path: String, server address: ServerAddress, token source: TokenSource = .stored,
-    transport: any Transport, in surroundings: ReplicaSurroundings
+    transport: any Transport = SystemTransport(), in surroundings: ReplicaSurroundings
   ) async throws -> Replica {
     let replica = try await open(
       path, transport: transport, tokens: source.keeper(for: address), in: surroundings)

@@ -21,7 +21,7 @@ public struct ServerAddress: Sendable, Equatable {
   ///
   /// - Throws: ``ReplicaError/badAddress(_:)``; ``ReplicaError/refused(_:)`` if the space's name is
   ///   not valid.
-  init(
+  package init(
     checking url: String, space name: String, certificateAuthorities: String? = nil
   ) throws {
     guard let space = SpaceName(name) else {
