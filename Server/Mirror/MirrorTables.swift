@@ -197,8 +197,11 @@ struct MirrorTables {
         FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) t(target, triggers, prefix, shared)
           JOIN pg_catalog.pg_class c ON c.oid = to_regclass(t.target)
         WHERE CASE WHEN $5 THEN c.relreplident <> 'f'
-          ELSE t.triggers > (SELECT count(*) FROM pg_catalog.pg_trigger g
-            WHERE g.tgrelid = c.oid AND starts_with(g.tgname::text, t.prefix)) END
+          -- A lock of a table is one of all partitions, and a new partition has no triggers yet.
+          ELSE EXISTS (SELECT FROM (SELECT c.oid UNION SELECT p.relid::oid
+              FROM pg_partition_tree(c.oid) p) o(oid)
+            WHERE t.triggers > (SELECT count(*) FROM pg_catalog.pg_trigger g
+              WHERE g.tgrelid = o.oid AND starts_with(g.tgname::text, t.prefix))) END
           -- A group's triggers do not capture for the mirror yet.
           OR t.shared IS NOT NULL AND NOT EXISTS (SELECT FROM ferry_mirror.recorded r
             WHERE r.mirror = $6 AND r.function = t.shared)
