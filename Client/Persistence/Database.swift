@@ -31,6 +31,8 @@ public final class Database {
   var knownTables: [Name: TableInfo] = [:]
   /// True if the kept statements are of the present schema.
   private var hasCheckedSchema = false
+  /// Statements prepared once for many rows, until a statement changes the schema.
+  private var repeated: [String: SQLiteStatement] = [:]
   /// The last INSERT of the record layer, for the next record with the same columns.
   var insertion: Insertion?
   /// The interceptors of the access behind the transaction.
@@ -65,6 +67,32 @@ public final class Database {
   package func execute(single sql: String, _ parameters: [Value] = []) throws -> Int {
     try run(sql, parameters, isSingle: true) { _, _ in }
     return changes
+  }
+
+  /// Runs one statement that changes no schema, prepared once for all calls in this transaction. For
+  /// the rows of a large transaction.
+  ///
+  /// - Throws: ``DatabaseError``
+  @discardableResult
+  package func execute(repeated sql: String, _ parameters: [Value] = []) throws -> Int {
+    try runRepeated(sql, parameters) { _ in }
+    changes = connection.changes
+    return changes
+  }
+
+  /// Returns all rows of one query, prepared once for all calls in this transaction.
+  ///
+  /// - Throws: ``DatabaseError``
+  package func query(repeated sql: String, _ parameters: [Value] = []) throws -> [Row] {
+    var rows: [Row] = []
+    try runRepeated(sql, parameters) { statement in
+      let columns = 0..<statement.columnCount
+      rows.append(
+        Row(
+          names: columns.map { statement.columnName($0) },
+          values: columns.map { statement.value($0) }))
+    }
+    return rows
   }
 
   /// Returns all rows of one statement, or those of a script's statements one after another.
@@ -175,6 +203,36 @@ public final class Database {
     }
   }
 
+  private func runRepeated(
+    _ sql: String, _ parameters: [Value], _ row: (SQLiteStatement) throws -> Void
+  ) throws {
+    changes = 0
+    try checkIsUsable()
+    do {
+      let statement = try repeatedStatement(sql)
+      try statement.forEach(SQLiteList(parameters), row: row)
+    } catch let error as SQLiteError {
+      throw DatabaseError(error)
+    }
+    guard connection.isInTransaction else {
+      throw DatabaseError(
+        "the statement rolled the transaction back, so none of its changes took effect")
+    }
+  }
+
+  private func repeatedStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    if let kept = repeated[sql] {
+      kept.reset()
+      connection.recordChanges(of: kept.tables.written)
+      return kept
+    }
+    let statement = try connection.prepareGuarded(sql)
+    precondition(!statement.changesSchema, "a repeated statement changes no schema")
+    try recordTables(statement)
+    repeated[sql] = statement
+    return statement
+  }
+
   // MARK: Statements of the record layer
 
   /// Returns a statement, kept for the next call.
@@ -206,7 +264,7 @@ public final class Database {
 
   /// Reads tables and prepares statements again: the schema may be another one now.
   func forgetSchema() {
-    knownTables = [:]
+    (knownTables, repeated) = ([:], [:])
     insertion = nil
     hasCheckedSchema = false
   }

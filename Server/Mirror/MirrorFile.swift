@@ -194,7 +194,7 @@ struct MirrorFile: Sendable {
   func mark(_ table: MirrorTable, _ key: [Value], _ database: Database) throws {
     let marks = table.key.map { _ in "?" }.joined(separator: ", ")
     try database.execute(
-      single: """
+      repeated: """
         INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn FROM "mirror.turn"
         """, key)
   }
@@ -225,7 +225,8 @@ struct MirrorFile: Sendable {
 
   /// Sets whether the next writes change rows to what PostgreSQL has already.
   func setQuiet(_ isQuiet: Bool, _ database: Database) throws {
-    try database.execute("UPDATE \"mirror.turn\" SET quiet = ?", [.integer(isQuiet ? 1 : 0)])
+    try database.execute(
+      repeated: "UPDATE \"mirror.turn\" SET quiet = ?", [.integer(isQuiet ? 1 : 0)])
   }
 
   // MARK: Changed rows

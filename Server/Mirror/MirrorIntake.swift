@@ -17,6 +17,10 @@ struct MirrorIntake: Sendable {
     }
     // Later writes may rest on unrecorded ones.
     if !stops.isEmpty { throw MirrorStopped(name: parts.sides.configuration.name, stops: stops) }
+    guard last > 0 else {
+      try await sendRead()
+      return false
+    }
     var isAny = false
     repeat {
       guard try await readSome() else { return isAny }

@@ -24,7 +24,7 @@ struct MirrorRowWriter {
       let value =
         !column.isRequired ? "NULL" : column.affinity == .text ? "hex(randomblob(16))" : "random()"
       try database.execute(
-        single: """
+        repeated: """
           UPDATE \(quoted(table.name)) SET \(quoted(column.name)) = \(value)
           WHERE \(Self.hasKey(table))
           """, key)
@@ -56,7 +56,7 @@ struct MirrorRowWriter {
       }
       let name = quoted(table.name)
       return try database.execute(
-        single: "DELETE FROM \(name) WHERE \(Self.hasKey(table))", key) > 0
+        repeated: "DELETE FROM \(name) WHERE \(Self.hasKey(table))", key) > 0
     case .slice: try insert(table, key, columns, values)
     case .insert:
       try insert(table, key, columns, values)
@@ -83,7 +83,7 @@ struct MirrorRowWriter {
     guard let table = file.plan.table(write.table) else { return nil }
     let key = try table.values(ofKey: write.key)
     let row = try database.query(
-      "SELECT * FROM \(quoted(table.name)) WHERE \(Self.hasKey(table))", key
+      repeated: "SELECT * FROM \(quoted(table.name)) WHERE \(Self.hasKey(table))", key
     ).first
     var values = Dictionary(uniqueKeysWithValues: zip(table.key.map(\.name), key))
     for (name, text) in zip(write.names, write.values) {
@@ -94,7 +94,8 @@ struct MirrorRowWriter {
       let wanted = unique.map { values[$0] ?? row?[$0.text] ?? .null }
       let equal = unique.map { "\(quoted($0)) = ?" }.joined(separator: " AND ")
       let found = try database.query(
-        "SELECT \(keys) FROM \(quoted(table.name)) WHERE \(equal) AND NOT (\(Self.hasKey(table)))",
+        repeated:
+          "SELECT \(keys) FROM \(quoted(table.name)) WHERE \(equal) AND NOT (\(Self.hasKey(table)))",
         wanted + key)
       guard let found = found.first else { continue }
       return try? table.texts(ofKey: table.key.map { found[$0.name.text] })
@@ -112,7 +113,7 @@ struct MirrorRowWriter {
     }
     let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
     try database.execute(
-      single: """
+      repeated: """
         INSERT INTO \(quoted(table.name))(\(names.joined(separator: ", "))) VALUES (\(marks))
         ON CONFLICT(\(MirrorFile.keys(table, ""))) DO \(action)
         """, key + values)
@@ -123,7 +124,8 @@ struct MirrorRowWriter {
     _ values: [Value]
   ) throws -> Bool {
     let name = quoted(table.name)
-    let row = try database.query("SELECT * FROM \(name) WHERE \(Self.hasKey(table))", key).first
+    let row = try database.query(repeated: "SELECT * FROM \(name) WHERE \(Self.hasKey(table))", key)
+      .first
     guard let row else { throw MirrorFault.deleted }
     let former = try zip(columns, write.former).map { try $0.value(of: $1) }
     let merged = zip(zip(columns, values), former).map { column, old in
@@ -131,7 +133,7 @@ struct MirrorRowWriter {
     }
     let sets = columns.map { "\(quoted($0.name)) = ?" }.joined(separator: ", ")
     try database.execute(
-      single: "UPDATE \(name) SET \(sets) WHERE \(Self.hasKey(table))", merged + key)
+      repeated: "UPDATE \(name) SET \(sets) WHERE \(Self.hasKey(table))", merged + key)
     if !isExact(columns, merged, write) { try file.mark(table, key, database) }
     return true
   }
@@ -143,7 +145,8 @@ struct MirrorRowWriter {
     _ values: [Value]
   ) throws {
     let name = quoted(table.name)
-    let row = try database.query("SELECT * FROM \(name) WHERE \(Self.hasKey(table))", key).first
+    let row = try database.query(repeated: "SELECT * FROM \(name) WHERE \(Self.hasKey(table))", key)
+      .first
     if write.answersDelete {
       if row == nil, !write.isAbsent { try insert(table, key, columns, values) }
       return
@@ -155,7 +158,7 @@ struct MirrorRowWriter {
     }
     if write.isAbsent {
       guard !isSame.contains(false) else { return }
-      try database.execute(single: "DELETE FROM \(name) WHERE \(Self.hasKey(table))", key)
+      try database.execute(repeated: "DELETE FROM \(name) WHERE \(Self.hasKey(table))", key)
       return
     }
     var (sets, new): ([String], [Value]) = ([], [])
@@ -171,7 +174,7 @@ struct MirrorRowWriter {
     }
     if sets.isEmpty { return }
     try database.execute(
-      single: "UPDATE \(name) SET \(sets.joined(separator: ", ")) WHERE \(Self.hasKey(table))",
+      repeated: "UPDATE \(name) SET \(sets.joined(separator: ", ")) WHERE \(Self.hasKey(table))",
       new + key)
   }
 
@@ -185,12 +188,13 @@ struct MirrorRowWriter {
 
   func remove(_ key: [Value], from table: MirrorTable) throws {
     try database.execute(
-      single: "DELETE FROM \(quoted(table.name)) WHERE \(Self.hasKey(table))", key)
+      repeated: "DELETE FROM \(quoted(table.name)) WHERE \(Self.hasKey(table))", key)
   }
 
   func has(_ key: [Value], _ table: MirrorTable) throws -> Bool {
     let name = quoted(table.name)
-    return try !database.query("SELECT 1 FROM \(name) WHERE \(Self.hasKey(table))", key).isEmpty
+    return try !database.query(repeated: "SELECT 1 FROM \(name) WHERE \(Self.hasKey(table))", key)
+      .isEmpty
   }
 
   /// Changes the key of a row.
@@ -202,12 +206,12 @@ struct MirrorRowWriter {
     if try !has(key, table) {
       let sets = (table.key + columns).map { "\(quoted($0.name)) = ?" }
       let count = try database.execute(
-        single: "UPDATE \(name) SET \(sets.joined(separator: ", ")) WHERE \(Self.hasKey(table))",
+        repeated: "UPDATE \(name) SET \(sets.joined(separator: ", ")) WHERE \(Self.hasKey(table))",
         key + values + former)
       if count > 0 { return }
     } else {
       try database.execute(
-        single: "DELETE FROM \(name) WHERE \(Self.hasKey(table))", former)
+        repeated: "DELETE FROM \(name) WHERE \(Self.hasKey(table))", former)
     }
     try insert(table, key, columns, values)
   }
