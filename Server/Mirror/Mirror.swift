@@ -82,8 +82,9 @@ package final class Mirror: Sendable {
         ? nil : MirrorNumbers(configuration, origin: origin ?? "", database.pool)
       var surroundings = ReplicaSurroundings.system
       surroundings.numbering = numbers
+      surroundings.watch.isAlone = true
       let server = try ServerAddress(checking: configuration.server, space: configuration.space)
-      let replica = try await Replica.open(folder.replica, server: server, in: surroundings)
+      let replica = try await database.openReplica(folder.replica, of: server, in: surroundings)
       return try Mirror(
         configuration, folder, replica, database, ownsDatabase: shared == nil, ledger, group: group,
         numbers, lock, log)
@@ -152,7 +153,7 @@ package final class Mirror: Sendable {
     wake.yield()
     for await _ in wakes {
       do {
-        let hasMore = try await rounds.run(&state)
+        let hasMore = try await database.inTurn { try await rounds.run(&state) }
         if hadFault { try await rounds.recordStop(nil) }
         hadFault = false
         onRound(try await rounds.figures(isStopped: false, isComplete: !hasMore))

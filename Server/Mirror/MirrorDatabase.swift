@@ -1,8 +1,9 @@
 import FerryPostgres
+import FerrySyncClient
 import Synchronization
 
 /// The connections to a database for one or several mirrors of a process: a pool, and a listener
-/// that looks for captured writes.
+/// that looks for captured writes. The mirrors of a group also share threads and memory.
 package final class MirrorDatabase: Sendable {
   private struct State {
     var wakes: [String: AsyncStream<Void>.Continuation] = [:]
@@ -16,10 +17,17 @@ package final class MirrorDatabase: Sendable {
   private let state = Mutex(State())
   private let channels: PostgresChannels
   private let watcher = CaptureWatcher()
+  /// Threads and memory of the mirrors' files; `nil` for a single mirror.
+  let replicas: ReplicaSharing?
+  /// The turns of the mirrors; `nil` for a single mirror.
+  private let turns: MirrorTurns?
 
   /// Connects nothing yet.
-  package init(url: String, connections: Int = 2) throws(PostgresError) {
-    self.url = url
+  package init(
+    url: String, connections: Int = 2, replicas: ReplicaSharing? = nil
+  ) throws(PostgresError) {
+    (self.url, self.replicas) = (url, replicas)
+    turns = replicas.map { _ in MirrorTurns() }
     channels = try PostgresChannels([MirrorLedger.channel])
     var options = PostgresPool.Options()
     // Some statements are silent for long.
@@ -37,6 +45,22 @@ package final class MirrorDatabase: Sendable {
     }
     await listener?.close()
     await pool.close()
+  }
+
+  /// Runs the work of a mirror; see ``MirrorTurns``.
+  func inTurn<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+    guard let turns else { return try await body() }
+    return try await turns.perform(body)
+  }
+
+  /// Opens a mirror's file.
+  func openReplica(
+    _ path: String, of server: ServerAddress, in surroundings: ReplicaSurroundings
+  ) async throws -> Replica {
+    guard let replicas else {
+      return try await Replica.open(path, server: server, in: surroundings)
+    }
+    return try await inTurn { try await replicas.open(path, of: server, in: surroundings) }
   }
 
   /// Begins to report captured writes of a mirror, or notifications with another payload. Also

@@ -140,6 +140,16 @@ package final class SQLiteConnection {
     guardedStatements.removeAll()
   }
 
+  /// Releases the memory of kept statements, cached pages and the parsed schema, outside of a
+  /// transaction. SQLite reads them again when it needs them.
+  package func releaseMemory() {
+    guard !isInTransaction else { return }
+    forgetStatements()
+    // It frees the parsed schema (https://sqlite.org/pragma.html#pragma_writable_schema).
+    sqlite3_exec(handle, "PRAGMA writable_schema=RESET", nil, nil, nil)
+    sqlite3_db_release_memory(handle)
+  }
+
   /// Drops the kept statements of users if the schema has changed since: SQLite would prepare them
   /// again without the guard.
   package func forgetStatementsOfOldSchema() throws {

@@ -13,5 +13,8 @@ struct AppliedReport: Sendable, Equatable {
     return seen == applied && reported != applied
   }
 
+  /// True if the last seen changes are reported.
+  var isReported: Bool { seen != nil && seen == reported }
+
   mutating func report(_ applied: SequenceNumber) { reported = applied }
 }

@@ -10,6 +10,8 @@ package struct Watcher: Sendable {
   package struct Options: Sendable {
     /// The interval between checks of the file for writes of other processes.
     package var localPoll: Duration = .milliseconds(25)
+    /// True if no other process writes to the file: then it is not observed.
+    package var isAlone = false
     /// The interval between syncs without a live connection.
     package var remotePoll: Duration = .seconds(5)
     /// The longest silence of a working live connection: three heartbeats.
@@ -65,6 +67,9 @@ package struct Watcher: Sendable {
 
   // MARK: Wakeups
 
+  /// The pause of a task without work; any will do.
+  private static let idlePause = Duration.seconds(3_600)
+
   /// Reads the live connection, and opens it again. A sync decides whether the server refuses this
   /// device: a proxy may refuse event streams alone.
   private func listen(
@@ -113,6 +118,7 @@ package struct Watcher: Sendable {
 
   /// Observes writes of other processes to the file.
   private func watchFile() async throws {
+    while options.isAlone { try await engine.surroundings.sleep(Self.idlePause) }
     var seen = try await fileVersion()
     while true {
       try await engine.surroundings.sleep(options.localPoll)
@@ -135,14 +141,19 @@ package struct Watcher: Sendable {
   /// else the server learns of them with the next change.
   private func pollWhileDisconnected(_ live: SharedLiveHead) async throws {
     var progress = AppliedReport()
+    var rounds = 0
     while true {
       try await engine.surroundings.sleep(options.remotePoll)
       guard live.now.head != nil else {
         wakeups.wake()
         continue
       }
+      let present = live.rounds
+      // An idle replica does not touch the file.
+      if present == rounds, progress.isReported { continue }
       do {
         let applied = try await engine.thread.run { try $0.syncState().applied }
+        rounds = present
         guard progress.isDue(applied) else { continue }
         try await engine.reportApplied()
         progress.report(applied)
@@ -171,6 +182,7 @@ package struct Watcher: Sendable {
         let now = live.now
         let report = try await engine.sync(trustingHead: now.trusted, progress: progress)
         onEvent(.synced(report))
+        live.countRound()
         live.update { $0.trust(now.history) }
         guard rules.succeed(report) == .retry else {
           pauses.succeed()
@@ -222,4 +234,11 @@ private final class SharedLiveHead: Sendable {
   var now: LiveHead { state.withLock { $0 } }
 
   func update(_ change: (inout LiveHead) -> Void) { state.withLock { change(&$0) } }
+
+  private let count = Atomic(0)
+
+  /// The number of complete syncs.
+  var rounds: Int { count.load(ordering: .relaxed) }
+
+  func countRound() { count.wrappingAdd(1, ordering: .relaxed) }
 }

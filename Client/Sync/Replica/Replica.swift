@@ -137,7 +137,8 @@ public final class Replica: DatabaseAccess {
     number = 1
     (watches, companions) = (WatchList(), ReplicaCompanions(memory: memory))
     readers =
-      memory != nil ? thread.sharedReaders() : thread.readers(of: path, in: surroundings)
+      memory != nil || surroundings.warm != nil
+      ? thread.sharedReaders() : thread.readers(of: path, in: surroundings)
     engine = SyncEngine(
       thread: thread, path: memory?.base ?? path, transport: transport,
       surroundings: surroundings, shared: SyncAPI.Shared(), tokens: tokens)

@@ -30,6 +30,9 @@ package struct ReplicaSurroundings: Sendable {
   package var limits = Limits.standard
   /// How long a statement waits while another program locks the file.
   package var busyTimeout: Duration = .seconds(10)
+  /// The last used files of many replicas; `nil` if the file keeps the memory. With it, reads use the
+  /// connection of the writes.
+  package var warm: WarmFiles?
   /// How first lists are filled in beside their tables.
   package var firstLists = FirstListOptions()
   /// Another database that counts the records of mapped tables; `nil` if the replica does.

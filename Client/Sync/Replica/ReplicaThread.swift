@@ -19,6 +19,8 @@ package final class ReplicaThread: Sendable {
   let log: LogFeed?
   /// Admits the work on the file.
   let gate: WorkGate
+  /// The last used files of many replicas; `nil` if the file keeps the memory.
+  private let warm: WarmFiles?
 
   /// Opens the file on the thread.
   ///
@@ -63,7 +65,7 @@ package final class ReplicaThread: Sendable {
 
   private init(_ space: Int, of thread: ReplicaThread, log: LogFeed?) {
     (executor, file, changes, gate) = (thread.executor, thread.file, thread.changes, thread.gate)
-    joined = thread.joined
+    (joined, warm) = (thread.joined, thread.warm)
     (self.space, self.log) = (space, log)
   }
 
@@ -75,6 +77,7 @@ package final class ReplicaThread: Sendable {
     self.file = file
     self.joined = joined
     self.log = log
+    warm = surroundings.warm
     space = 1
     let gate = WorkGate()
     self.gate = gate
@@ -118,6 +121,7 @@ package final class ReplicaThread: Sendable {
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {
     try gate.check()
+    recordUse()
     return try await executor.run { [file, space, joined, changes, log, gate] in
       if gate.isSuspended { throw ReplicaError.suspended }
       // The call may have come just before the file was closed.
@@ -154,6 +158,15 @@ package final class ReplicaThread: Sendable {
     try await ReplicaError.converting { try await run(body) }
   }
 
+  /// Records that the file is in use, if many replicas share memory.
+  private func recordUse() {
+    warm?.record(file) { [executor, weak file] in
+      guard let file else { return }
+      // The closure cannot fail.
+      Task { try? await executor.run { file.value?.connection.releaseMemory() } }
+    }
+  }
+
   /// Runs requests. They end as cancelled when the replica is suspended or closed.
   func exchange<T: Sendable>(
     _ body: @escaping @Sendable () async throws -> T
@@ -170,9 +183,10 @@ package final class ReplicaThread: Sendable {
 
   /// Returns a pool for reads through the file's own connection, for a database in memory.
   func sharedReaders() -> ReaderPool {
-    ReaderPool(sharing: executor, gate: gate) { [file] in
-      guard let file = file.value else { throw StoppedWork.closed }
-      return file.connection
+    ReaderPool(sharing: executor, gate: gate) { [self] in
+      guard let open = file.value else { throw StoppedWork.closed }
+      recordUse()
+      return open.connection
     }
   }
 
@@ -202,6 +216,7 @@ package final class ReplicaThread: Sendable {
   /// to a file also removes the log.
   func close() async {
     changes.close()
+    warm?.forget(file)
     // The closure cannot fail.
     try? await executor.run { [file] in file.value = nil }
   }

@@ -1,16 +1,21 @@
 import FerryPlatform
 import FerryPostgres
 import FerryProtocol
+import FerrySyncClient
 import Foundation
 
 /// Mirrors of one process for tables with rows of many spaces. A column names the space of each
 /// row. Each value of it gets a mirror, also a later value written by a program.
 ///
 /// The mirrors of a group are ordinary mirrors in separate folders. They share the connections to
-/// the database.
+/// the database, threads and memory (``ReplicaSharing``).
 package struct MirrorGroup: Sendable {
   /// Connections to the database. The listener has a further one.
   private static let connections = 8
+  /// Threads for the files of all mirrors.
+  private static let threads = 8
+  /// Files that keep pages, statements and schemas in memory.
+  private static let warmFiles = 32
   /// The pause between two attempts to make a failed mirror.
   private static let retryPause = Duration.seconds(30)
 
@@ -183,7 +188,8 @@ package struct MirrorGroup: Sendable {
     let lock = try folder.lock()
     defer { withExtendedLifetime(lock) {} }
     let database = try MirrorDatabase(
-      url: configuration.database, connections: Self.connections)
+      url: configuration.database, connections: Self.connections,
+      replicas: ReplicaSharing(threads: Self.threads, warmMax: Self.warmFiles))
     do {
       try await run(database, log, runMirror)
       await database.close()
