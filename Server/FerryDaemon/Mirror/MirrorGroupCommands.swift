@@ -47,7 +47,7 @@ extension MirrorCommands {
     }
     let mirrors = group.mirrors()
     let progress = ProgressBar("adopting", unit: .items("spaces"), total: Int64(mirrors.count))
-    let results = try await each(mirrors) { name in
+    let results = try await eachAtOnce(mirrors) { name in
       try await opened(name, group.mirror(name)) { mirror in
         try await mirror.adoptRows { _ in }
         progress.advance(by: 1)
@@ -90,15 +90,41 @@ extension MirrorCommands {
   ) async throws -> [MirrorResult<Value>] {
     var results: [MirrorResult<Value>] = []
     for name in mirrors {
-      do {
-        let value = try await body(name)
-        results.append(MirrorResult(name: name, value: .success(value)))
-      } catch {
-        try Task.checkCancellation()
-        results.append(MirrorResult(name: name, value: .failure(error)))
-      }
+      results.append(await result(name, body))
+      try Task.checkCancellation()
     }
     return results
+  }
+
+  /// Mirrors that upload rows at the same time.
+  private static let adoptedAtOnce = 4
+
+  /// Runs `body` for a few mirrors at once. A failure of one stops no other one.
+  private static func eachAtOnce<Value: Sendable>(
+    _ mirrors: [String], _ body: @escaping @Sendable (String) async throws -> Value
+  ) async throws -> [MirrorResult<Value>] {
+    try await withThrowingTaskGroup(of: (Int, MirrorResult<Value>).self) { group in
+      var results: [Int: MirrorResult<Value>] = [:]
+      for (place, name) in mirrors.enumerated() {
+        if place >= adoptedAtOnce, let (place, result) = try await group.next() {
+          results[place] = result
+        }
+        group.addTask { (place, await result(name, body)) }
+      }
+      for try await (place, result) in group { results[place] = result }
+      try Task.checkCancellation()
+      return mirrors.indices.compactMap { results[$0] }
+    }
+  }
+
+  private static func result<Value: Sendable>(
+    _ name: String, _ body: (String) async throws -> Value
+  ) async -> MirrorResult<Value> {
+    do {
+      return MirrorResult(name: name, value: .success(try await body(name)))
+    } catch {
+      return MirrorResult(name: name, value: .failure(error))
+    }
   }
 
   // MARK: Looking

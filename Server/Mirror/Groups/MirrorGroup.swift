@@ -14,6 +14,8 @@ package struct MirrorGroup: Sendable {
   private static let connections = 8
   /// Threads for the files of all mirrors.
   private static let threads = 8
+  /// Mirrors begun at the same time: each one waits for disks and the network most of the time.
+  private static let beginningMax = 4
   /// Files that keep pages, statements and schemas in memory.
   private static let warmFiles = 32
   /// The pause between two attempts to make a failed mirror.
@@ -152,26 +154,46 @@ package struct MirrorGroup: Sendable {
   private func beginMirrors(
     _ pool: PostgresPool
   ) async throws -> (mirrors: [String], failed: [WantedSpace]) {
-    var (mirrors, failed): ([String], [WantedSpace]) = ([], [])
-    for wanted in try await wanted(pool) {
-      var reason: String?
-      do {
-        let mirror = try configuration.mirror(for: wanted.value)
-        _ = try await MirrorAdopter(
-          mirror, in: self.mirror(mirror.name), token: configuration.token
-        ).begin()
-        mirrors.append(mirror.name)
-      } catch {
-        try Task.checkCancellation()
-        reason = (error as? PostgresError)?.message ?? "\(error)"
-        failed.append(WantedSpace(value: wanted.value, reason: reason))
+    let wanted = try await wanted(pool)
+    let results = try await withThrowingTaskGroup(of: Beginning.self) { group in
+      var results: [Beginning] = []
+      for (place, space) in wanted.enumerated() {
+        if place >= Self.beginningMax, let result = try await group.next() {
+          results.append(result)
+        }
+        group.addTask { try await begin(space.value, pool) }
       }
-      let (name, result) = (configuration.name, reason)
-      try await pool.run { connection in
-        try MirrorGroupTables(name, connection)?.resolve(wanted.value, reason: result, connection)
-      }
+      for try await result in group { results.append(result) }
+      return results
     }
-    return (mirrors, failed)
+    let failed = results.compactMap(\.failure).sorted { $0.value < $1.value }
+    return (results.filter { $0.failure == nil }.map(\.name).sorted(), failed)
+  }
+
+  /// The name of a new mirror, or the failure.
+  private struct Beginning {
+    var name = ""
+    var failure: WantedSpace?
+  }
+
+  private func begin(_ value: String, _ pool: PostgresPool) async throws -> Beginning {
+    var result = Beginning()
+    do {
+      let mirror = try configuration.mirror(for: value)
+      result.name = mirror.name
+      _ = try await MirrorAdopter(
+        mirror, in: self.mirror(mirror.name), token: configuration.token
+      ).begin()
+    } catch {
+      try Task.checkCancellation()
+      let reason = (error as? PostgresError)?.message ?? "\(error)"
+      result.failure = WantedSpace(value: value, reason: reason)
+    }
+    let (group, reason) = (configuration.name, result.failure?.reason)
+    try await pool.run { connection in
+      try MirrorGroupTables(group, connection)?.resolve(value, reason: reason, connection)
+    }
+    return result
   }
 
   // MARK: Running
