@@ -104,6 +104,8 @@ package final class Mirror: Sendable {
 
   /// The time between two checks of the triggers while nothing travels.
   private static let checkPause = Duration.seconds(30)
+  /// The pause after a first failure, and after each wait for a row locked by a program.
+  private static let pauseMin = Duration.milliseconds(250)
 
   /// Carries rows both ways until the task is cancelled. If one side is unreachable, it waits for
   /// it.
@@ -147,7 +149,7 @@ package final class Mirror: Sendable {
     _ onRound: @Sendable (Figures) -> Void
   ) async throws {
     var state = MirrorRounds.State()
-    var pause = Duration.milliseconds(250)
+    var pause = Self.pauseMin
     // A former process may have recorded one.
     var hadFault = true
     wake.yield()
@@ -158,7 +160,7 @@ package final class Mirror: Sendable {
         hadFault = false
         onRound(try await rounds.figures(isStopped: false, isComplete: !hasMore))
         if hasMore { wake.yield() }
-        pause = .milliseconds(250)
+        pause = Self.pauseMin
       } catch let stopped as MirrorStopped {
         log("stopped", "\(stopped); \(stopped.wayOut)")
         onRound(try await rounds.figures(isStopped: true))
@@ -175,7 +177,9 @@ package final class Mirror: Sendable {
         // The database may be another one now, restored from a backup.
         state = MirrorRounds.State()
         try await Task.sleep(for: pause)
-        pause = min(pause * 2, .seconds(10))
+        // A program may end the transaction with the lock at any moment.
+        let isWait = (error as? PostgresError)?.isWait == true
+        pause = isWait ? Self.pauseMin : min(pause * 2, .seconds(10))
         wake.yield()
       }
     }

@@ -83,11 +83,7 @@ struct MirrorStep {
   ) throws {
     (self.connection, self.ledger, self.sql) = (connection, ledger, sql)
     (self.unchanged, self.isCareful) = (unchanged, isCareful)
-    try connection.execute("SELECT set_config('ferry.mirror', '\(ledger.number)', true)")
-    _ = try connection.query(
-      .once("SELECT set_config('ferry.space', $1, true)"), [.text(space)])
-    try connection.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0")
-    try connection.execute("SET LOCAL extra_float_digits = 1")
+    _ = try connection.query(.once(Self.settings), [.text("\(ledger.number)"), .text(space)])
     if isCareful { try connection.execute("SET CONSTRAINTS ALL IMMEDIATE") }
     if sql.contains(where: { $0.table.adoption?.condition != nil }) {
       // A condition means the same as in the triggers. Otherwise programs' triggers have their

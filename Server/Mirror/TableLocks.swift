@@ -93,3 +93,17 @@ extension MirrorConnections {
     }
   }
 }
+
+extension MirrorStep {
+  /// The settings of the transaction. The parameters are the mirror's number, and the name of the
+  /// space for programs' triggers.
+  ///
+  /// A step waits for the lock of a row for half of the time after which PostgreSQL looks for a
+  /// deadlock: the step gives way before a program fails.
+  static let settings = """
+    SELECT set_config('ferry.mirror', $1, true), set_config('ferry.space', $2, true),
+      set_config('lock_timeout', greatest(1, least(2000,
+        extract(epoch FROM current_setting('deadlock_timeout')::interval) * 500))::int::text, true),
+      set_config('statement_timeout', '0', true), set_config('extra_float_digits', '1', true)
+    """
+}
