@@ -12,6 +12,6 @@ struct Benchmark: Sendable {
     .ingest, .smallPackets, .pull, .apply, .firstPull, .memory, .capture, .idleSync, .records,
     .liveQuery, .live, .listeners,
     .retention, .storage, .files, .fileStore, .missions, .mirrors, .mirrorGroups,
-    .mirrorPrograms,
+    .mirrorPrograms, .mirrorAdoption,
   ]
 }

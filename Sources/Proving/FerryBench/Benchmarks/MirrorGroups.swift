@@ -36,8 +36,11 @@ extension Benchmark {
           figure: Amount(arrivals.percentile(50), .perSecond("rows")), notes: notes),
         Measurement(
           name: "memory of the process with \(spaces) mirrors",
-          figure: Amount(Double(figures.peakResident), .bytes),
-          notes: ["\(figures.threads) threads, \(figures.files) open files"]),
+          figure: Amount(Double(figures.peakResident), .bytes), target: .atMost(100 * 1_048_576),
+          notes: ["\(figures.files) open files"]),
+        Measurement(
+          name: "threads of the process with \(spaces) mirrors",
+          figure: Amount(Double(figures.threads), .count("threads")), target: .atMost(40)),
       ]
     } catch {
       try? await stage.end()

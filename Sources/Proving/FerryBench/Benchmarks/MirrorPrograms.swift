@@ -33,6 +33,7 @@ extension Benchmark {
                 "\(writes.rawValue), \(count == 1 ? "a mirror" : "\(count) spaces"), \(capture)",
               figure: Amount(rates[0], .perSecond("rows")),
               raw: Amount(rates[1], .perSecond("rows")),
+              target: .ratioAtLeast(capture == "log" ? 0.95 : writes.isBulk ? 0.4 : 0.5),
               notes: [
                 "\(size) rows, \(writes.isBulk ? "in one statement" : "each in a transaction")",
                 "raw: the same on a table without mirrors",

@@ -10,6 +10,8 @@ struct Amount: Sendable, Equatable {
     case microseconds(per: String)
     case milliseconds
     case bytes
+    /// Things, by their plural name.
+    case count(String)
     /// Hundredths of the whole.
     case percent
   }
@@ -28,6 +30,7 @@ struct Amount: Sendable, Equatable {
     case .microseconds(let thing): "\(value.rounded(to: 2)) µs/\(thing)"
     case .milliseconds: "\(value.rounded(to: 1)) ms"
     case .bytes: ByteSize(bytes: Int(value)).text
+    case .count(let things): "\(Int(value).grouped) \(things)"
     case .percent: "\(value.rounded(to: 3)) %"
     }
   }
@@ -39,6 +42,7 @@ struct Amount: Sendable, Equatable {
     case .microseconds(let thing): "µs/\(thing)"
     case .milliseconds: "ms"
     case .bytes: "bytes"
+    case .count(let things): things
     case .percent: "%"
     }
   }
