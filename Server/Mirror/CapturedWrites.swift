@@ -61,6 +61,17 @@ package struct CapturedWrite: Sendable, Equatable {
     return write
   }
 
+  /// Returns the write without the columns that do not travel.
+  func limited(to travels: (String) -> Bool) -> CapturedWrite {
+    let places = names.indices.filter { travels(names[$0]) }
+    guard places.count < names.count else { return self }
+    var write = self
+    write.names = places.map { names[$0] }
+    if values.count == names.count { write.values = places.map { values[$0] } }
+    if former.count == names.count, kind != .rekey { write.former = places.map { former[$0] } }
+    return write
+  }
+
   /// The rows changed by the write.
   var rows: [[String?]] {
     [[table] + key] + (kind == .rekey ? [[table] + former] : [])

@@ -117,6 +117,8 @@ extension MirrorFolder {
   /// - Throws: ``MirrorFault`` if the folder has another mirror or a group.
   func checkIsFree(for configuration: MirrorConfiguration) throws {
     let kind = isGroup ? "group" : "mirror"
+    var configuration = configuration
+    if exists { configuration.published = try self.configuration().published }
     guard try !isGroup && (!exists || self.configuration() == configuration) else {
       throw MirrorFault(description: "there is a \(kind) \(configuration.name) in \(path)")
     }

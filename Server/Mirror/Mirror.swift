@@ -52,6 +52,7 @@ package final class Mirror: Sendable {
       configuration, ledger, replica: replica, pool: database.pool, log: log
     ) { [path = folder.replica] in try SQLiteConnection(path: path, mode: .readOnly) }
     (sides.reader, sides.numbers) = (reader, numbers)
+    sides.save = { try folder.save($0) }
     rounds = MirrorRounds(sides)
   }
 

@@ -21,6 +21,8 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
   package var adoptions: [String: MirrorAdoption] = [:]
   /// The way in which PostgreSQL records the writes of programs.
   package var capture = MirrorCapture.triggers
+  /// The last schema published by the mirror; the replica may not have pulled it yet.
+  var published: PublishedSchema?
   /// The group of the mirror; `nil` for a mirror made by a user.
   package var group: String?
 
@@ -47,7 +49,7 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
       }
       annotations[column] = type
     }
-    var space = space
+    var space = newest(space)
     // One that the replica cannot create stops no other one.
     if let here { space.tables = space.tables.filter { here.contains($0.key) } }
     let plan = try MirrorPlan(

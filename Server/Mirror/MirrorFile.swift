@@ -38,6 +38,15 @@ struct MirrorFile: Sendable {
     return "(\(old.joined(separator: ", "))) IS NOT (\(new.joined(separator: ", ")))"
   }
 
+  /// Returns `true` if a trigger's statement looks at each column of a table. It may look at others,
+  /// which a program has dropped since.
+  private static func watches(_ table: MirrorTable, _ statement: Name?) -> Bool {
+    guard let statement = statement?.text else { return false }
+    return table.all.allSatisfy {
+      statement.has("OLD.\(quoted($0.name)) COLLATE BINARY")
+    }
+  }
+
   /// A condition: each update counts.
   private static let isAny = "TRUE"
 
@@ -105,7 +114,9 @@ struct MirrorFile: Sendable {
       let known = try Self.trigger(event, of: table, in: database)
       if known == Name(wanted) { continue }
       // A trigger of other columns has passed over changes of these.
-      if known != Name(Self.trigger(event, table, Self.isAny)) { isComplete = false }
+      if known != Name(Self.trigger(event, table, Self.isAny)), !Self.watches(table, known) {
+        isComplete = false
+      }
       try database.execute(
         single: "DROP TRIGGER IF EXISTS \(quoted(Self.name(ofTrigger: event, table)))")
       try database.execute(single: wanted)
@@ -371,28 +382,6 @@ extension MirrorColumn {
     case (.textMerge, _, _, _):
       return TextMerge.merge(original: former, value, present) ?? value
     default: return value
-    }
-  }
-}
-
-extension MirrorTable {
-  /// Returns the texts of the key with this identifier (SPEC.md §27).
-  func key(ofRecord record: String) -> [String?]? {
-    guard key.count > 1 else { return [record] }
-    let parts = try? JSONDecoder().decode([KeyPart].self, from: Data(record.utf8))
-    return parts?.count == key.count ? parts?.map(\.text) : nil
-  }
-
-  private struct KeyPart: Decodable {
-    let text: String
-
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      if let number = try? container.decode(Int64.self) {
-        text = String(number)
-      } else {
-        text = try container.decode(String.self)
-      }
     }
   }
 }

@@ -81,7 +81,8 @@ package struct MirrorLedger: Sendable {
     CREATE TABLE IF NOT EXISTS ferry_mirror.recorded(  -- tables whose writes are captured
       mirror bigint NOT NULL, tab text NOT NULL,
       target text NOT NULL, function text NOT NULL, triggers bigint NOT NULL,
-      columns text[] NOT NULL);
+      columns text[] NOT NULL,
+      shape text NOT NULL);                 -- the followed definition; empty if none is followed
     CREATE TABLE IF NOT EXISTS ferry_mirror.group_functions(  -- functions that capture for a group
       function text PRIMARY KEY, definition text NOT NULL);
     CREATE TABLE IF NOT EXISTS ferry_mirror.stops(  -- tables with a write that was not captured
@@ -95,6 +96,8 @@ package struct MirrorLedger: Sendable {
       total bigint NOT NULL,                -- as estimated at the beginning
       done boolean NOT NULL DEFAULT false,
       former boolean NOT NULL DEFAULT false,  -- to compare with the rows of a removed mirror
+      added text[],                         -- columns to compare since a change of the definition
+      gap boolean NOT NULL DEFAULT false,   -- writes before that change may not be captured
       space_column text, space_value text,  -- of its rows, if others belong to other spaces
       PRIMARY KEY (mirror, tab));
     \(MirrorKeys.tables)

@@ -25,9 +25,11 @@ extension MirrorRounds {
     try await replica.track(missing)
   }
 
-  func checkStops() async throws {
+  /// - Parameter followed: tables whose stop ends with a followed change.
+  func checkStops(except followed: [Name]) async throws {
     let (ledger, name) = (ledger, configuration.name)
     let stops = try await pool.run { try ledger.stops($0) }
+      .filter { stop in !followed.contains { $0.text == stop.table } }
     if !stops.isEmpty { throw MirrorStopped(name: name, stops: stops) }
   }
 

@@ -44,6 +44,8 @@ package final class MirrorRounds: Sendable {
     package var numbers: MirrorNumbers?
     /// Runs a transaction that applies captured writes to the replica.
     package var taking: @Sendable (Database, () throws -> Void) throws -> Void = { try $1() }
+    /// Stores the settings after a change of the tables' definitions.
+    var save: @Sendable (MirrorConfiguration) throws -> Void = { _ in }
     /// Returns how many milliseconds ago a program has made a write.
     package var age: @Sendable (CapturedWrite) -> Int64 = { $0.age }
 
@@ -58,12 +60,16 @@ package final class MirrorRounds: Sendable {
   }
 
   let sides: Sides
-  var configuration: MirrorConfiguration { sides.configuration }
+  var configuration: MirrorConfiguration { followed.withLock { $0 } ?? sides.configuration }
   var ledger: MirrorLedger { sides.ledger }
   var replica: Replica { sides.replica }
   var pool: any MirrorConnections { sides.pool }
   private var log: Mirror.Log { sides.log }
 
+  /// The settings after a followed change of the tables; `nil` before one.
+  let followed = Mutex<MirrorConfiguration?>(nil)
+  /// The version of the space's schema with which changed definitions were refused.
+  let refusing = Mutex<Int64?>(nil)
   /// Held by a round, and before a pull.
   private let turn = AsyncTurn()
   /// The file for the schema of the tables; `nil` before the first round.
@@ -145,7 +151,15 @@ package final class MirrorRounds: Sendable {
   /// more to carry: programs may write to the same rows all the time.
   @discardableResult
   func run(_ state: inout State) async throws -> Bool {
-    try await turn.perform { try await runInTurn(&state) }
+    try await turn.perform {
+      do {
+        return try await runInTurn(&state)
+      } catch is MirrorStopped where state.file != nil {
+        // A table may have changed since; the mirror follows it, or stops for good.
+        state = State()
+        return try await runInTurn(&state)
+      }
+    }
   }
 
   private func runInTurn(_ state: inout State) async throws -> Bool {
@@ -223,12 +237,13 @@ package final class MirrorRounds: Sendable {
   /// Returns the mirror's file for the present schema of the space.
   func prepared(_ state: inout State) async throws -> MirrorFile {
     if let file = state.file, !state.isIncomplete,
-      state.schema == (try await replica.pulledSchema()).version,
-      try await !lacksLogged(), try await !hasOtherPartitions()
+      state.schema == (try await presentSchema()).version,
+      try await !lacksLogged(), try await !hasOtherPartitions(), try await !hasOtherDefinitions()
     {
       return file
     }
-    if !state.isResuming { try await checkStops() }
+    var changed = state.isResuming ? [] : try await adapt()
+    if !state.isResuming { try await checkStops(except: changed.map(\.name)) }
     let isLastTry = state.isIncomplete
     // Later, a pull comes after the writes that programs have made without it.
     if try await replica.status().cursor == nil { _ = try await replica.sync() }
@@ -236,11 +251,15 @@ package final class MirrorRounds: Sendable {
     for fault in try await replica.trackAll().faults {
       log("table", "\(fault.table): \(fault.reason)")
     }
-    let schema = try await replica.pulledSchema()
+    let schema = try await presentSchema()
     let plan = try await plan(schema)
     for reason in plan.omitted { log("omitted", reason) }
     let file = MirrorFile(plan: plan)
     let (ledger, configuration) = (ledger, configuration)
+    let returning = try await returning(changed)
+    for place in changed.indices where returning.contains(changed[place].name) {
+      changed[place].compares = true
+    }
     let (identifier, ended, begun) = try await replica.write { database in
       try file.addColumns(database)
       try file.prepare(database)
@@ -248,13 +267,13 @@ package final class MirrorRounds: Sendable {
         try file.identifier(database), try file.ended(database), try file.turn(database)
       )
     }
-    let isResuming = state.isResuming
-    let (turn, isAdopting, absent) = try await pool.run { connection in
+    let (isResuming, tables) = (state.isResuming, changed)
+    let (turn, isAdopting, absent) = try await pool.runLocking { connection in
       try connection.transaction { connection in
         // Open connections of programs forget the plans of a recreated function.
-        if isResuming { try ledger.forgetLayout(connection) }
+        if isResuming || !tables.isEmpty { try ledger.forgetLayout(connection) }
         let absent = try MirrorTables(connection: connection, configuration: configuration)
-          .make(plan, ledger.number)
+          .make(plan, ledger.number, following: tables)
         let turn = try connection.query(
           .once("SELECT turn, file FROM ferry_mirror.mirrors WHERE number = $1"),
           [.int8(ledger.number)]

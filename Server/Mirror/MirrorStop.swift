@@ -137,23 +137,36 @@ extension MirrorLedger {
   }
 
   /// Enters the tables whose writes are recorded.
+  ///
+  /// - Parameter shapes: followed changes of tables; a table without one has the shape of before, or
+  ///   the present one at first.
   func enter(
-    _ sql: [MirrorSQL], _ connection: PostgresConnection
+    _ sql: [MirrorSQL], shapes: [Name: String] = [:], _ connection: PostgresConnection
   ) throws {
-    try connection.execute(single: "DELETE FROM ferry_mirror.recorded WHERE mirror = \(number)")
+    let former = try connection.query(
+      .once("DELETE FROM ferry_mirror.recorded WHERE mirror = $1 RETURNING tab, shape"),
+      [.int8(number)]
+    ).map { (Name(try $0.text(0)), try $0.text(1)) }
+    let known = Dictionary(former) { $1 }
     for sql in sql {
+      let (name, isFollowed) = (
+        sql.table.name, sql.table.adoption != nil && sql.capture.group == nil
+      )
+      let shape = [shapes[name], known[name]].compactMap(\.self).first { !$0.isEmpty }
       let space = sql.table.adoption?.space.map { Name($0.name) }
       let columns = sql.table.all.map(\.name).filter { $0 != space } + (space.map { [$0] } ?? [])
       _ = try connection.query(
         .once(
           """
-          INSERT INTO ferry_mirror.recorded(mirror, tab, target, function, triggers, columns)
-          VALUES ($1, $2, $3, $4, $5, $6)
+          INSERT INTO ferry_mirror.recorded(mirror, tab, target, function, triggers, columns, shape)
+          SELECT $1::bigint, $2::text, $3::text, $4::text, $5::bigint, $6::text[],
+            CASE WHEN $7::boolean THEN coalesce($8::text,
+              \(TableShape.sql("to_regclass($3::text)::oid")), '') ELSE '' END
           """),
         [
           .int8(number), .text(sql.table.name.text), .text(sql.target), .text(sql.function),
           .int8(sql.triggers?.count ?? 0),
-          .array(PostgresArray(columns.map { Optional($0.text) })),
+          .array(PostgresArray(columns.map { Optional($0.text) })), .bool(isFollowed), .text(shape),
         ])
     }
   }

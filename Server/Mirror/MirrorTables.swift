@@ -123,12 +123,15 @@ struct MirrorTables {
 
   /// Makes the tables as they should be, unless they are. A company's tables get triggers only.
   ///
-  /// - Parameter mustBeEmpty: whether the mirror is new.
+  /// - Parameters:
+  ///   - mustBeEmpty: whether the mirror is new.
+  ///   - followed: tables with changed definitions, followed by the plan.
   /// - Returns: Indexes and constraints not permitted by the rows of the tables, with the reason.
   /// - Throws: ``MirrorFault`` if the mirror is new and a table is another's.
   @discardableResult
   func make(
-    _ plan: MirrorPlan, _ number: Int64, mustBeEmpty: Bool = false
+    _ plan: MirrorPlan, _ number: Int64, mustBeEmpty: Bool = false,
+    following followed: [FollowedTable] = []
   ) throws -> [String] {
     let isAdopting = try MirrorLedger(number: number).isAdopting(connection)
     let group = try configuration.group(connection)
@@ -161,11 +164,19 @@ struct MirrorTables {
       capture = captures(sql, number)
     }
     try lock(sql, isLogged: isLogged)
+    if !isLogged {
+      // Writes of the former functions end before.
+      let targets = sql.filter { sql in followed.contains { $0.name == sql.table.name } }
+      try TableLocks.lock(targets.map(\.target), .writers, connection)
+    }
     for statement in tables { try connection.execute(single: statement) }
     let absent = try parts.compactMap(make)
     for sql in sql { try connection.execute(single: sql.fits) }
     for statement in capture { try connection.execute(single: statement) }
-    try MirrorLedger(number: number).enter(sql, connection)
+    let ledger = MirrorLedger(number: number)
+    let shapes = Dictionary(followed.map { ($0.name, $0.shape) }) { $1 }
+    try ledger.enter(sql, shapes: shapes, connection)
+    try ledger.adapt(to: followed, connection)
     try members.publish(sql)
     for sql in sql { try MirrorPartitions.enter(sql, connection) }
     if absent.isEmpty {

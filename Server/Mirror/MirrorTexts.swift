@@ -2,6 +2,7 @@ import FerryCryptography
 import FerryPlatform
 import FerryPostgres
 import FerryProtocol
+import Foundation
 
 extension PostgresError {
   /// True if a row's values are the reason: a data exception, a violated constraint, a size that an
@@ -121,6 +122,28 @@ extension Value {
     case .real(let number): return "\(number)"
     case .text(let text): return text
     case .blob(let bytes): return Hexadecimal.text(bytes)
+    }
+  }
+}
+
+extension MirrorTable {
+  /// Returns the texts of the key with this identifier (SPEC.md §27).
+  func key(ofRecord record: String) -> [String?]? {
+    guard key.count > 1 else { return [record] }
+    let parts = try? JSONDecoder().decode([KeyPart].self, from: Data(record.utf8))
+    return parts?.count == key.count ? parts?.map(\.text) : nil
+  }
+
+  private struct KeyPart: Decodable {
+    let text: String
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      if let number = try? container.decode(Int64.self) {
+        text = String(number)
+      } else {
+        text = try container.decode(String.self)
+      }
     }
   }
 }

@@ -61,7 +61,12 @@ struct StepSQL {
   /// Adds missing rows. An existing row with ON CONFLICT alone would fail if a column is required
   /// here, and unknown to the space.
   var insert: String {
-    var (names, values) = (table.all.map { quoted($0.name) }, sql.values)
+    var names = table.all.map { quoted($0.name) }
+    let defaults = table.adoption?.defaults ?? [:]
+    var values = zip(table.all, sql.values).map { column, value in
+      // A device without the column has no value for it.
+      defaults[column.name.text].map { "coalesce(\(value), (\($0)))" } ?? value
+    }
     if let space = table.adoption?.space, table.column(Name(space.name)) == nil {
       names.append(quoted(Name(space.name)))
       values.append(quoted(postgres: space.value))

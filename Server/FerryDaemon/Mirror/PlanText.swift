@@ -107,6 +107,7 @@ extension MirrorPreview.Table {
     case .missing: lines.append("definition \(name): the space gets it")
     case .equal: lines.append("definition \(name): the space has it")
     case .other(let difference): lines.append("definition \(name): disagrees: \(difference)")
+    case .followed(let changes): lines.append("definition \(name): is followed: \(changes)")
     case nil: break
     }
     for part in parts {
@@ -128,10 +129,14 @@ extension MirrorPreview.Table {
       case .missing: .string("missing")
       case .equal: .string("equal")
       case .other: .string("other")
+      case .followed: .string("followed")
       case nil: .null
       }
     var difference: String?
-    if case .other(let text) = definition { difference = text }
+    switch definition {
+    case .other(let text), .followed(let text): difference = text
+    default: break
+    }
     return .object([
       ("table", .string(name.text)), ("rows", .string(orNull: rows.map { String($0) })),
       ("conditional", .bool(isPart)), ("definition", state),

@@ -91,6 +91,8 @@ package struct AdoptionPlan: Sendable, Equatable {
       name: Name(table.name), definition: DeclaredTable(key: .text(""), columns: []),
       adoption: adoption)
     made.adoption.carried = []
+    made.adoption.isChosen = adoption.isChosen || !adoption.columns.isEmpty
+    made.adoption.defaults = [:]
     made.adoption.isPartitioned = table.kind == "p"
     made.definition.key = try key(of: table, adoption.key, &made)
     let keys = Set(table.key.map { Name($0) })
@@ -116,6 +118,7 @@ package struct AdoptionPlan: Sendable, Equatable {
       spellings[column.name.lowercasedASCII] = column.name
       made.definition.columns.append(declared(column, type))
       made.set(type, of: column.name)
+      if column.isRequired { made.adoption.defaults[column.name] = column.qualifiedDefault }
     }
     let travelling = keys.union(made.definition.columns.map(\.name))
     made.adoption.columns = made.definition.columns.map(\.name.text)
@@ -315,6 +318,8 @@ package struct AdoptionPlan: Sendable, Equatable {
     case missing, equal
     /// The first difference.
     case other(String)
+    /// A present mirror follows these changes.
+    case followed(String)
   }
 
   /// Compares the definition of a table with the space's.
@@ -324,8 +329,12 @@ package struct AdoptionPlan: Sendable, Equatable {
   }
 
   /// Returns the reasons against the definitions of the space.
-  package func disagreements(with schema: SpaceSchema) -> [MirrorFault] {
-    tables.compactMap { table in
+  ///
+  /// - Parameter followed: tables whose changes a mirror follows.
+  package func disagreements(
+    with schema: SpaceSchema, except followed: Set<Name> = []
+  ) -> [MirrorFault] {
+    tables.filter { !followed.contains($0.name) }.compactMap { table in
       guard case .other(let difference) = definition(of: table, in: schema) else { return nil }
       return MirrorFault(
         description: "the space defines table \(table.name) in another way: \(difference); "
@@ -349,14 +358,6 @@ package struct AdoptionPlan: Sendable, Equatable {
   }
 }
 
-extension MirrorFault {
-  /// Throws all of some faults as one; returns if there are none.
-  static func raise(_ faults: [MirrorFault]) throws(MirrorFault) {
-    if faults.isEmpty { return }
-    throw MirrorFault(description: faults.map(\.description).joined(separator: "; "))
-  }
-}
-
 extension AdoptionPlan.Table {
   fileprivate mutating func set(_ type: MirroredType, of column: String) {
     if case .carried(let carried) = type.type {
@@ -366,7 +367,7 @@ extension AdoptionPlan.Table {
     }
   }
 
-  fileprivate func type(of name: Name) -> MirrorType? {
+  func type(of name: Name) -> MirrorType? {
     if let type = types[name] { return type }
     if let column = definition.columns.first(where: { $0.name == name }) {
       return MirrorType(column.affinity)

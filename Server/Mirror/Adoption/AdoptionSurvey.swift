@@ -57,3 +57,11 @@ extension TableAdoption {
     }
   }
 }
+
+extension MirrorFault {
+  /// Throws all of some faults as one; returns if there are none.
+  static func raise(_ faults: [MirrorFault]) throws(MirrorFault) {
+    if faults.isEmpty { return }
+    throw MirrorFault(description: faults.map(\.description).joined(separator: "; "))
+  }
+}

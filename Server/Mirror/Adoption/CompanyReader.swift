@@ -41,6 +41,7 @@ struct CompanyReader {
     table.partitionFault = try row.ifPresent(6, as: String.self)
     table.missingRights = try row.array(3, of: String.self).compactMap(\.self)
     table.columns = try columns(oid)
+    try qualifyDefaults(oid, of: &table)
     try addConstraints(oid, to: &table)
     table.sequence = try KeySequence.of("\(quoted(Name(schema))).\(quoted(Name(name)))", connection)
     return table
@@ -82,6 +83,27 @@ struct CompanyReader {
         isRequired: try row.bool(4), defaultSQL: try row.ifPresent(5, as: String.self),
         isGenerated: try row.bool(6), identity: try row.text(7))
     }
+  }
+
+  /// Reads the defaults of required columns, as they mean the same with any `search_path`.
+  private func qualifyDefaults(_ oid: Int64, of table: inout CompanyTable) throws {
+    guard table.columns.contains(where: { $0.isRequired && $0.defaultSQL != nil }) else { return }
+    let former = try connection.query(
+      .once("SELECT current_setting('search_path'), set_config('search_path', '', true)"))
+    let rows = try connection.query(
+      .once(
+        """
+        SELECT a.attname::text, pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attribute a
+          JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+        WHERE a.attrelid = $1::oid AND a.attgenerated = ''
+        """), [.int8(oid)])
+    for row in rows {
+      let name = Name(try row.text(0))
+      guard let place = table.columns.firstIndex(where: { Name($0.name) == name }) else { continue }
+      table.columns[place].qualifiedDefault = try row.text(1)
+    }
+    _ = try connection.query(
+      .once("SELECT set_config('search_path', $1, true)"), [.text(try former.first?.text(0))])
   }
 
   /// Follows domains to their base, and types to their parts.

@@ -41,6 +41,8 @@ struct CompanyColumn: Sendable, Equatable {
   var isRequired = false
   /// The SQL of the default value.
   var defaultSQL: String?
+  /// The same SQL with the schemas of all names.
+  var qualifiedDefault: String?
   /// True if PostgreSQL computes it from others.
   var isGenerated = false
   /// `a` if PostgreSQL always counts it, `d` if it does so by default, and empty if it does not.
@@ -64,6 +66,11 @@ struct CompanyReference: Sendable, Equatable {
 package struct MirrorAdoption: Codable, Sendable, Equatable {
   /// The travelling columns, with those of the key; empty for all possible ones.
   package var columns: [String]
+  /// True if a person has chosen the columns: later ones do not travel.
+  package var isChosen = false
+  /// The SQL of the defaults of required columns, by name: devices that do not know a column send no
+  /// value.
+  package var defaults: [String: String] = [:]
   /// The SQL of whether a row travels; `nil` for all rows.
   package var condition: String?
   /// The column with the space of a row, if the table has rows of several spaces.

@@ -3,7 +3,7 @@ import FerryProtocol
 extension DeclaredKey {
   /// Returns `true` if a table of the company can have another definition's key. The space decides
   /// whether numbers are values.
-  fileprivate func agrees(with other: DeclaredKey) -> Bool {
+  func agrees(with other: DeclaredKey) -> Bool {
     if self == other { return true }
     guard case .mapped(let name) = self, case .value(let columns) = other else { return false }
     return columns == [DeclaredKeyColumn(name, .integer)]

@@ -1,5 +1,6 @@
 import FerryPlatform
 import FerryPostgres
+import FerryProtocol
 import FerrySQLite
 import FerrySyncClient
 import Foundation
@@ -141,20 +142,25 @@ extension MirrorComparison {
   /// decide as for a device that was away.
   func compareFormer() async throws {
     let ledger = parts.ledger
-    let names = try await parts.pool.run { try ledger.former($0) }
-    for (place, sql) in parts.sql.enumerated() where names.contains(sql.table.name.text) {
-      try await parts.pool.runLocking { try compareFormer(place, sql, $0) }
+    let former = try await parts.pool.run { try ledger.formerTables($0) }
+    for (place, sql) in parts.sql.enumerated() {
+      guard let table = former[sql.table.name.text] else { continue }
+      try await parts.pool.runLocking { try compareFormer(place, sql, table, $0) }
     }
   }
 
   private func compareFormer(
-    _ place: Int, _ sql: MirrorSQL, _ connection: PostgresConnection
+    _ place: Int, _ sql: MirrorSQL, _ former: MirrorLedger.FormerTable,
+    _ connection: PostgresConnection
   ) throws {
+    let following = former.added.map { FollowedRows(parts: parts, sql: sql, added: $0) }
+    if let following, !former.hasGap, try following.areDefault(connection) {
+      return try parts.ledger.endFormer(sql.table.name, connection)
+    }
     let (comparison, recapture) = (ComparisonSQL(sql: sql), RecaptureSQL(sql: sql))
     let source = try parts.sides.openFile()
-    let isWhere: PostgresParameters = [
-      .int8(parts.ledger.number), .text(sql.table.name.text),
-    ]
+    // The rows, and those on their way to the table, are of one state of the file.
+    try source.execute("BEGIN")
     try connection.transaction { connection in
       try connection.execute(
         """
@@ -163,15 +169,15 @@ extension MirrorComparison {
         """)
       try connection.execute(single: comparison.makeCopy)
       try MirrorCopy(connection, sql).fill { try parts.file.formerRows(of: place, source, $0) }
+      let unbrought = try following?.limit(source, connection) ?? []
       try connection.execute(single: ComparisonSQL.makeDiffering)
       try connection.execute(single: comparison.fillDiffering)
+      try following?.spare(unbrought, connection)
       // A program's write in progress is captured before its row is read again.
       _ = try connection.query(.once(recapture.lockDiffering))
       try parts.sides.reader?.catchUp(within: LogReader.roundLimit)
       for statement in recapture.captureDiffering { try connection.execute(single: statement) }
-      _ = try connection.query(
-        .once("UPDATE ferry_mirror.adopted SET former = false WHERE mirror = $1 AND tab = $2"),
-        isWhere)
+      try parts.ledger.endFormer(sql.table.name, connection)
     }
     // A program may have inserted a row meanwhile that has counted as deleted.
     try connection.execute(single: recapture.captureReturned)
@@ -179,6 +185,36 @@ extension MirrorComparison {
 }
 
 extension MirrorLedger {
+  /// A table to compare with the rows of before.
+  struct FormerTable: Sendable, Equatable {
+    /// The columns added by a followed change of the definition; `nil` for a removed mirror.
+    var added: [Name]?
+    /// True if programs' writes before the change may not be captured.
+    var hasGap: Bool
+  }
+
+  func formerTables(_ connection: PostgresConnection) throws -> [String: FormerTable] {
+    let rows = try connection.query(
+      .once("SELECT tab, added, gap FROM ferry_mirror.adopted WHERE mirror = $1 AND former"),
+      [.int8(number)]
+    ).map { row in
+      let added =
+        row.isNull(1)
+        ? nil : try row.array(1, of: String.self).compactMap { $0.map { Name($0) } }
+      return (try row.text(0), FormerTable(added: added, hasGap: try row.bool(2)))
+    }
+    return Dictionary(rows) { $1 }
+  }
+
+  func endFormer(_ table: Name, _ connection: PostgresConnection) throws {
+    _ = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.adopted SET former = false, added = NULL, gap = false
+        WHERE mirror = $1 AND tab = $2
+        """), [.int8(number), .text(table.text)])
+  }
+
   /// Returns the tables to compare with the rows of a removed mirror.
   func former(_ connection: PostgresConnection) throws -> Set<String> {
     Set(

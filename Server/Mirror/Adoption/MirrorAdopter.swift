@@ -31,6 +31,11 @@ package struct MirrorAdopter: Sendable {
     let lock = try folder.lock()
     defer { withExtendedLifetime(lock) {} }
     let isResumed = folder.exists
+    if isResumed, try isChanged(configuration) {
+      // The mirror follows the changes itself, with the new token.
+      try await connect()
+      return plan
+    }
     try folder.checkIsFree(for: configuration)
     let isReturning = folder.hasFormer(of: configuration)
     if !isResumed, !isReturning { try folder.removeFormer() }
@@ -46,6 +51,27 @@ package struct MirrorAdopter: Sendable {
       if isReturning || !isResumed {
         folder.removeUnlessCommitted(error, leaving: isReturning ? configuration : nil)
       }
+      throw error
+    }
+  }
+
+  /// Returns `true` if the folder has the same mirror, whose tables have changed since.
+  private func isChanged(_ configuration: MirrorConfiguration) throws -> Bool {
+    if folder.isGroup { return false }
+    let present = try folder.configuration()
+    var asked = configuration
+    asked.published = present.published
+    return present != asked && present.isSame(as: asked)
+  }
+
+  private func connect() async throws {
+    let replica = try await Replica.open(folder.replica)
+    do {
+      try await replica.connect(
+        to: configuration.server, space: configuration.space, token: token)
+      await replica.close()
+    } catch {
+      await replica.close()
       throw error
     }
   }

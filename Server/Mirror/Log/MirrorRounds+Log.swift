@@ -20,12 +20,7 @@ extension MirrorRounds {
         description: "the database has no log of mirror \(configuration.name): remove the mirror, "
           + "and make it again")
     }
-    reader.use(
-      plan.tables.map {
-        MirrorSQL(
-          table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting,
-          capture: .log)
-      })
+    reader.use(logged(plan, isAdopting: isAdopting))
     return log.compares
   }
 

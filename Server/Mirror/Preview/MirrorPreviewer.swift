@@ -160,11 +160,13 @@ package struct MirrorPreviewer: Sendable {
   /// Returns the changes of both sides since a mirror was made, and the reasons for a stop.
   package static func present(_ folder: MirrorFolder) async throws -> MirrorPreview {
     let configuration = try folder.configuration()
-    let previewer = MirrorPreviewer(configuration, in: folder, token: try folder.token())
-    return try await previewer.present()
+    let asked = configuration.follows ? configuration.asked() : configuration
+    let previewer = MirrorPreviewer(asked, in: folder, token: try folder.token())
+    return try await previewer.present(configuration)
   }
 
-  private func present() async throws -> MirrorPreview {
+  /// - Parameter settings: those of the mirror.
+  private func present(_ settings: MirrorConfiguration) async throws -> MirrorPreview {
     let reader = try SpaceReader(configuration.server, space: configuration.space, token: token)
     let info = try await reader.space()
     guard info != nil else {
@@ -183,6 +185,7 @@ package struct MirrorPreviewer: Sendable {
           }
         }, nil
       ) : try await tables()
+    let followed = try await changes(settings, plan, schema)
     try await PostgresPool.once(configuration.database) { pool in
       preview = try await pool.run { [preview] connection in
         var preview = preview
@@ -210,8 +213,47 @@ package struct MirrorPreviewer: Sendable {
       preview.tables[place].rows = nil
       preview.tables[place].definition = plan.definition(of: table, in: schema)
     }
-    preview.faults += plan.disagreements(with: schema).map(\.description)
+    preview.faults += plan.disagreements(with: schema, except: Set(followed.keys))
+      .map(\.description)
+    preview.show(followed)
     return preview
+  }
+
+  /// Returns the changed tables of a present mirror.
+  private func changes(
+    _ settings: MirrorConfiguration, _ plan: AdoptionPlan?, _ schema: SpaceSchema
+  ) async throws -> [Name: TableChange] {
+    guard settings.follows, let plan else { return [:] }
+    let former = try settings.plan(schema)
+    return try await PostgresPool.once(settings.database) { pool in
+      try await pool.run { connection in
+        guard let ledger = try MirrorLedger(settings.name, connection) else { return [:] }
+        var changes: [Name: TableChange] = [:]
+        for shape in try ledger.otherShapes(connection) {
+          changes[shape.table] = TableChange(shape, former, plan, schema)
+        }
+        return changes
+      }
+    }
+  }
+}
+
+extension MirrorPreview {
+  /// Shows the changes that a present mirror follows, and those at which it stops.
+  fileprivate mutating func show(_ changes: [Name: TableChange]) {
+    for (name, change) in changes.sorted(by: { $0.key < $1.key }) {
+      switch change {
+      case .lost: continue
+      case .stopped(let reason):
+        if !stops.contains(where: { $0.table == name.text }) {
+          stops.append(MirrorStop(table: name.text, reason: reason))
+        }
+      case .followed(let table):
+        stops.removeAll { $0.table == name.text }
+        guard let place = tables.firstIndex(where: { $0.name == name }) else { continue }
+        tables[place].definition = table.shown.isEmpty ? .equal : .followed(table.shown)
+      }
+    }
   }
 }
 

@@ -1,0 +1,134 @@
+import FerryPostgres
+import FerryProtocol
+import FerrySyncClient
+
+/// Changed definitions of a company's tables, in the rounds of a mirror. The order survives a kill
+/// between any two steps: the space gets the definition, then the settings, then the functions in
+/// PostgreSQL with the shape. Rows are compared afterwards, as recorded with the shape.
+extension MirrorRounds {
+  /// Returns the newest known schema of the space.
+  func presentSchema() async throws -> SpaceSchema {
+    configuration.newest(try await replica.pulledSchema())
+  }
+
+  /// Returns `true` if a table has another definition, and neither the space nor the mirror has
+  /// refused it.
+  func hasOtherDefinitions() async throws -> Bool {
+    guard configuration.follows else { return false }
+    let ledger = ledger
+    guard try await pool.run({ try ledger.hasOtherShapes($0) }) else { return false }
+    return refusing.withLock { $0 } != (try await presentSchema().version)
+  }
+
+  /// Follows changed definitions as far as devices can go on. Returns the followed tables: the
+  /// mirror's functions are to be made again. Others are recorded as stopped.
+  func adapt() async throws -> [FollowedTable] {
+    guard configuration.follows else { return [] }
+    let (ledger, configuration) = (ledger, configuration)
+    let shapes = try await pool.run { connection in
+      try ledger.isAdopting(connection) ? [] : try ledger.otherShapes(connection)
+    }
+    if shapes.isEmpty { return [] }
+    let pulled = try await presentSchema()
+    let former = try configuration.plan(pulled, here: Set(try await replica.status().tables))
+    try await readLogged(former)
+    // The replica may not have pulled the last definition.
+    let schema = try await replica.schema()
+    let survey = try await pool.run { connection in
+      try TableAdoption(configuration.asked(with: shapes)).survey(connection).plan
+    }
+    var changes: [(MirrorLedger.OtherShape, TableChange)] = []
+    for shape in shapes {
+      guard let change = TableChange(shape, former, survey, schema) else { continue }
+      changes.append((shape, change))
+    }
+    var stops: [MirrorStop] = []
+    for case (let shape, .stopped(let reason)) in changes {
+      stops.append(MirrorStop(table: shape.table.text, reason: reason))
+    }
+    if !stops.isEmpty {
+      let found = stops
+      try await pool.run { connection in for stop in found { try ledger.store(stop, connection) } }
+      return []
+    }
+    // The reason is found with the other stops.
+    if changes.contains(where: { $0.1 == .lost }) {
+      refusing.withLock { $0 = pulled.version }
+      return []
+    }
+    let tables = changes.compactMap { change -> FollowedTable? in
+      if case .followed(let table) = change.1 { table } else { nil }
+    }
+    let (followed, published) = try await publish(tables, to: schema)
+    let settings = configuration.following(followed, published: published)
+    try sides.save(settings)
+    self.followed.withLock { $0 = settings }
+    for table in followed where !table.shown.isEmpty {
+      sides.log("followed", "table \(table.name): \(table.shown)")
+    }
+    let present = try settings.plan(published, here: Set(try await replica.status().tables))
+    try await readLogged(present)
+    return followed
+  }
+
+  /// Publishes changed definitions. If the space refuses them, new columns do not travel.
+  private func publish(
+    _ tables: [FollowedTable], to schema: SpaceSchema
+  ) async throws -> (followed: [FollowedTable], schema: SpaceSchema) {
+    var document = schema
+    for table in tables { document.tables[table.name]?.definition = table.definition }
+    if document == schema { return (tables, schema) }
+    document.version += 1
+    do {
+      return (tables, try await replica.applySchema(document))
+    } catch ReplicaError.refused(let problem)
+      where [.forbidden, .malformedMessage, .limitExceeded].contains(problem.code)
+    {
+      sides.log(
+        "definition",
+        "the space refuses the new definitions: \(problem.detail); new "
+          + "columns do not travel: run `ferryd mirror adopt` with the same options and a token of "
+          + "the role admin")
+      refusing.withLock { $0 = schema.version }
+      let followed = tables.map { table in
+        guard let former = schema.tables[table.name]?.definition else { return table }
+        var left = table.withoutAdditions(former)
+        // The next process, or the next schema, tries it again.
+        if table.definition != former, !table.added.isEmpty { left.shape = "" }
+        return left
+      }
+      return (followed, schema)
+    }
+  }
+
+  /// Makes the reader of the log use the tables of a plan for all later transactions.
+  private func readLogged(_ plan: MirrorPlan) async throws {
+    guard let reader = sides.reader else { return }
+    reader.use(logged(plan, isAdopting: false))
+    try await pool.run { _ in try reader.catchUp(within: LogReader.roundLimit) }
+  }
+
+  /// Returns tables as the reader of the log needs them.
+  func logged(_ plan: MirrorPlan, isAdopting: Bool) -> [MirrorSQL] {
+    plan.tables.map {
+      MirrorSQL(
+        table: $0, schema: configuration.schema, mirror: ledger.number, isAdopting: isAdopting,
+        capture: .log)
+    }
+  }
+
+  /// Returns the names of followed tables whose new columns the mirror's file has already, with
+  /// values of before.
+  func returning(_ tables: [FollowedTable]) async throws -> Set<Name> {
+    let added = tables.filter { !$0.added.isEmpty }
+    if added.isEmpty { return [] }
+    return try await replica.read { database in
+      Set(
+        try added.filter { table in
+          try database.query(
+            "SELECT name FROM pragma_table_info(?)", [.text(table.name.text)]
+          ).contains { row in table.added.contains { row["name"] == .text($0.text) } }
+        }.map(\.name))
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerryMirror
+
+/// The decisions about changed definitions of a company's tables, without a database.
+@Suite("Changes of a company's tables", .hangLimit)
+struct TableChangeTests {
+  private static func column(
+    _ name: String, _ type: String, required: Bool = false, default sql: String? = nil
+  ) -> CompanyColumn {
+    CompanyColumn(
+      name: name, type: type, shownType: type, isRequired: required, defaultSQL: sql)
+  }
+
+  private static let id = column("id", "int4", required: true)
+  private static let title = column("title", "varchar")
+  private static let count = column("n", "int4")
+
+  private static func shape(
+    _ columns: [(Int, CompanyColumn)], relation: Int64 = 7
+  ) throws -> TableShape {
+    let parts = columns.map { place, column in
+      "{\"place\":\(place),\"name\":\"\(column.name)\",\"type\":\"\(column.type ?? "")\"}"
+    }
+    return try #require(
+      try TableShape(
+        "{\"relation\":\(relation),\"columns\":[\(parts.joined(separator: ","))]}"))
+  }
+
+  /// Returns the decision about a table with columns by their numbers.
+  private func change(
+    to columns: (Int, CompanyColumn)..., relation: Int64 = 7
+  ) throws -> TableChange {
+    let former = [Self.id, Self.title, Self.count]
+    let plans = try [former, columns.map(\.1)].map { columns in
+      try AdoptionPlan([CompanyTable(name: "tasks", columns: columns, key: ["id"])], [:]).tables[0]
+    }
+    var schema = SpaceSchema.empty
+    schema.tables["tasks"] = TableRules(definition: plans[0].definition)
+    let table = try MirrorPlan(schema, types: [:]).adopting(["tasks": plans[0].adoption]).tables[0]
+    return TableChange(
+      TableChange.Sides(
+        former: table, columns: ["id", "title", "n"],
+        formerShape: try Self.shape(zip(1..., former).map { ($0, $1) }),
+        shape: try Self.shape(columns, relation: relation), plan: plans[1],
+        known: plans[0].definition))
+  }
+
+  private func followed(_ change: TableChange) -> FollowedTable? {
+    if case .followed(let table) = change { table } else { nil }
+  }
+
+  @Test("a new column is added to the definition, and a dropped one leaves it")
+  func columns() throws {
+    let note = Self.column("note", "text", required: true, default: "'x'::text")
+    let added = try #require(
+      followed(try change(to: (1, Self.id), (2, Self.title), (3, Self.count), (4, note))))
+    #expect(added.added == ["note"] && !added.compares && added.shown == "note new")
+    #expect(added.definition.columns.map(\.name) == ["title", "n", "note"])
+    #expect(added.definition.columns.last?.defaultValue == "x")
+    #expect(added.adoption.columns == ["title", "n", "note"])
+    let dropped = try #require(followed(try change(to: (1, Self.id), (3, Self.count))))
+    #expect(dropped.dropped == ["title"] && !dropped.compares && dropped.shown == "title gone")
+    #expect(dropped.definition.columns.map(\.name) == ["n"])
+    let refused = added.withoutAdditions(DeclaredTable(key: "id", columns: []))
+    #expect(refused.adoption.columns == ["title", "n"] && refused.added.isEmpty)
+  }
+
+  @Test("a type with the same values on devices is followed, and another one stops the mirror")
+  func types() throws {
+    let wide = try #require(
+      followed(
+        try change(
+          to: (1, Self.id), (2, Self.column("title", "text")), (3, Self.column("n", "int8")))))
+    #expect(wide.retyped == ["title", "n"] && wide.compares)
+    let text = try change(to: (1, Self.id), (2, Self.title), (3, Self.column("n", "text")))
+    #expect(
+      text == .stopped("column n is integer on devices, and its new type would be text"))
+    let key = try change(to: (1, Self.column("id", "text")), (2, Self.title), (3, Self.count))
+    #expect(key == .stopped("its key is another one"))
+    // The same name under another number is a column made anew.
+    let again = try #require(
+      followed(try change(to: (1, Self.id), (3, Self.count), (4, Self.title))))
+    #expect(again.retyped == ["title"] && again.dropped.isEmpty)
+  }
+
+  @Test("another name of a column, and another table of the name, are not followed")
+  func names() throws {
+    let renamed = try change(to: (1, Self.id), (2, Self.column("name", "varchar")), (3, Self.count))
+    #expect(renamed == .lost)
+    let exchanged = try change(
+      to: (1, Self.id), (2, Self.column("n", "varchar")), (3, Self.column("title", "int4")))
+    #expect(exchanged == .stopped("column title is another one now"))
+    let replaced = try change(to: (1, Self.id), (2, Self.title), (3, Self.count), relation: 8)
+    #expect(replaced == .lost)
+  }
+}
