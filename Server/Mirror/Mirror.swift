@@ -83,6 +83,7 @@ package final class Mirror: Sendable {
         ? nil : MirrorNumbers(configuration, origin: origin ?? "", database.pool)
       var surroundings = ReplicaSurroundings.system
       surroundings.numbering = numbers
+      surroundings.isAuthority = !configuration.adoptions.isEmpty
       surroundings.watch.isAlone = true
       let server = try ServerAddress(checking: configuration.server, space: configuration.space)
       let replica = try await database.openReplica(folder.replica, of: server, in: surroundings)

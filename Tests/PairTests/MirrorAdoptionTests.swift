@@ -243,13 +243,13 @@ struct MirrorAdoptionTests {
     try await company.join()
     let replica = try await company.device.open()
     var schema = try await replica.schema()
-    schema.tables["notes"]?.columns["body"] = ColumnRules(type: .text, isRequired: true)
+    schema.tables["notes"]?.unique = [["body"]]
     schema.version += 1
     _ = try await replica.applySchema(schema)
     let run = try stage.run()
     // Updates of other transactions are not rejected with it.
     run.send(SIGSTOP)
-    try stage.sql("BEGIN; INSERT INTO notes VALUES (51, NULL), (52, 'good'); COMMIT")
+    try stage.sql("BEGIN; INSERT INTO notes VALUES (51, 'n2'), (52, 'good'); COMMIT")
     try stage.sql("UPDATE notes SET body = 'edited' WHERE id = 1")
     run.send(SIGCONT)
     try await stage.eventuallyRows("SELECT key[1] FROM ferry_mirror.unsent", [["51"]])
@@ -259,7 +259,7 @@ struct MirrorAdoptionTests {
       "SELECT CAST(id AS text), body FROM notes WHERE id <> 51 ORDER BY notes.id", count: 51)
     #expect(
       try stage.rows("SELECT body FROM notes WHERE id IN (1, 51) ORDER BY id") == [
-        ["edited"], [nil],
+        ["edited"], ["n2"],
       ])
     run.send(SIGKILL)
     _ = try await run.exitStatus()

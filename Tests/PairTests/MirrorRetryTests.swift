@@ -80,29 +80,29 @@ struct MirrorRetryTests {
     let company = try await MirrorRefusalTests.adopted()
     let (stage, device) = (company.stage, company.device)
     let replica = try await device.open()
-    func apply(isRequired: Bool) async throws {
+    func apply(isUnique: Bool) async throws {
       var schema = try await replica.schema()
-      schema.tables["notes"]?.columns["body"] = ColumnRules(type: .text, isRequired: isRequired)
+      schema.tables["notes"]?.unique = isUnique ? [["body"]] : []
       schema.version += 1
       _ = try await replica.applySchema(schema, dropsRules: true)
     }
-    try await apply(isRequired: true)
+    try await apply(isUnique: true)
     try await stage.mirror(["verify", "crm"])
     let run = try stage.run()
-    try stage.sql("INSERT INTO notes VALUES (7, NULL)")
+    try stage.sql("INSERT INTO notes VALUES (7, 'kept')")
     try await stage.eventuallyRows(
       "SELECT tab, key[1] FROM ferry_mirror.unsent WHERE NOT retry", [["notes", "7"]])
-    try await apply(isRequired: false)
+    try await apply(isUnique: false)
     try await stage.eventuallyRows("SELECT tab FROM ferry_mirror.unsent", [])
     try await company.expectEqual("SELECT CAST(id AS text), body FROM notes ORDER BY notes.id")
     // Once more; and the schema changes while no mirror runs.
     try stage.sql("UPDATE notes SET body = 'x' WHERE id = 7")
     try await company.expectEqual("SELECT CAST(id AS text), body FROM notes ORDER BY notes.id")
-    try await apply(isRequired: true)
-    try stage.sql("INSERT INTO notes VALUES (8, NULL)")
+    try await apply(isUnique: true)
+    try stage.sql("INSERT INTO notes VALUES (8, 'kept')")
     try await stage.eventuallyRows("SELECT tab, key[1] FROM ferry_mirror.unsent", [["notes", "8"]])
     try await MirrorRefusalTests.stop(run)
-    try await apply(isRequired: false)
+    try await apply(isUnique: false)
     let second = try stage.run()
     try await stage.eventuallyRows("SELECT tab FROM ferry_mirror.unsent", [])
     try await company.expectEqual("SELECT CAST(id AS text), body FROM notes ORDER BY notes.id")

@@ -21,7 +21,10 @@ struct PredictionTests {
 
     init(_ rules: TableRules) { self.rules = rules }
 
-    mutating func take(_ operations: [SyncOperation], of device: DeviceID) {
+    mutating func take(
+      _ operations: [SyncOperation], of device: DeviceID, isAuthority: Bool = false
+    ) {
+      let rules = isAuthority ? rules.forAuthority : rules
       for operation in operations {
         sequence += 1
         _ = state.merge(
@@ -77,15 +80,17 @@ struct PredictionTests {
 
   /// Returns the row here after the pull, and the server's after the push.
   static func meet(
-    _ rules: TableRules, start: [Column], theirs: [SyncOperation], mine: [SyncOperation]
+    _ rules: TableRules, start: [Column], theirs: [SyncOperation], mine: [SyncOperation],
+    isAuthority: Bool = false
   ) -> (here: Row?, there: Row?) {
     var server = Server(rules)
     server.take([operation(1, .insert, start, base: 0)], of: other)
     let row = written(mine, over: server.row)
     server.take(theirs, of: other)
     guard let change = server.state.since(1) else { return (row, row) }
-    let effect = RemoteChange.effect(of: change, pending: mine, device: own, rules: rules)
-    server.take(mine, of: own)
+    let effect = RemoteChange.effect(
+      of: change, pending: mine, device: own, rules: isAuthority ? rules.forAuthority : rules)
+    server.take(mine, of: own, isAuthority: isAuthority)
     return (applied(effect, to: row), server.row)
   }
 
@@ -163,6 +168,17 @@ struct PredictionTests {
     "the row shows the server's decision for any operations",
     arguments: ConflictPolicy.allCases, 1...100 as ClosedRange<UInt64>)
   func property(policy: ConflictPolicy, seed: UInt64) {
+    check(policy, seed, isAuthority: false)
+  }
+
+  @Test(
+    "the row of an authority shows the server's decision for any operations",
+    arguments: ConflictPolicy.allCases, 1...100 as ClosedRange<UInt64>)
+  func authority(policy: ConflictPolicy, seed: UInt64) {
+    check(policy, seed, isAuthority: true)
+  }
+
+  private func check(_ policy: ConflictPolicy, _ seed: UInt64, isAuthority: Bool) {
     var maker = JoinSamples(seed: seed, policy)
     let start = [Column("a", maker.value()), Column("b", maker.value())]
     let (theirs, mine) = (maker.operations(2), maker.operations(3))
@@ -175,9 +191,10 @@ struct PredictionTests {
       }
     }
     let rules = TableRules(policy: policy)
-    let pending = OperationJoinTests.joined(seen(mine), rules)
+    let pending = OperationJoinTests.joined(seen(mine), isAuthority ? rules.forAuthority : rules)
     for others in [seen(theirs), seen(theirs) + [Self.operation(25, .delete)]] {
-      let rows = Self.meet(rules, start: start, theirs: others, mine: pending)
+      let rows = Self.meet(
+        rules, start: start, theirs: others, mine: pending, isAuthority: isAuthority)
       // A column written only by this device shows the value once the server has decided.
       let told = Set(others.flatMap(\.columns).map(\.name))
       #expect(

@@ -18,7 +18,7 @@ struct OperationLog {
   /// delete. The server's result for such operations is pulled, not predicted.
   func markConcurrent(_ key: RecordKey) throws -> [SyncOperation] {
     var sent: [SyncOperation] = []
-    var schema = try schemas.current()
+    var schema = try schemas.deciding()
     var merger = OperationMerger(limits: queue.limits, schema: schema)
     var packet: Int64?
     var isNews = false
@@ -62,12 +62,12 @@ struct OperationLog {
   /// Returns the schema at the time of a packet's merge; the present one for operations in no
   /// packet.
   private func schema(ofPacket number: Int64?) throws -> SpaceSchema {
-    guard let number else { return try schemas.current() }
+    guard let number else { return try schemas.deciding() }
     let version = try connection.first("SELECT schema FROM ferry_packets WHERE number = ?", number)
     {
       $0.int64(0)
     }
-    return try schemas.schema(version: version ?? 0)
+    return try schemas.deciding(version: version ?? 0)
   }
 
   // MARK: Packets
@@ -78,7 +78,7 @@ struct OperationLog {
   /// - Parameter cut: special sizes of the packets.
   func freeze(limit: Int, _ cut: PacketCut) throws {
     while try packets.openCount() < limit {
-      guard try queue.freezeNext(cut, schema: schemas.current()) else { return }
+      guard try queue.freezeNext(cut, schema: schemas.deciding()) else { return }
     }
   }
 
@@ -97,12 +97,12 @@ struct OperationLog {
     }
     return Packet(
       device: device, dependency: row.dependency, operations: operations,
-      continues: row.continues)
+      continues: row.continues, isAuthoritative: schemas.isAuthority)
   }
 
   /// Returns a packet's operations in the queue, merged by the schema at the time of the freeze.
   func operations(of row: FrozenPacket) throws -> [SyncOperation] {
-    try queue.operations(of: row, schema: schemas.schema(version: row.schema))
+    try queue.operations(of: row, schema: schemas.deciding(version: row.schema))
   }
 
   /// Returns the number of a packet's transactions.

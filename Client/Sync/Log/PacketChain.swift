@@ -67,7 +67,7 @@ struct PacketChain: OutboxLedger {
     // In these tables perhaps only this device has the row. A comparison decides about it.
     let omitted = try file.unrecordedWrites.tablesWithUnknownRows().union(
       file.tables.tracked.uploads())
-    let schema = try file.tables.schemas.current()
+    let schema = try file.tables.schemas.deciding()
     for (operation, outcome) in zip(try file.operations.operations(of: packet), outcomes) {
       let key = operation.key
       for conflict in outcome.conflicts

@@ -37,6 +37,9 @@ package struct ReplicaSurroundings: Sendable {
   package var firstLists = FirstListOptions()
   /// Another database that counts the records of mapped tables; `nil` if the replica does.
   package var numbering: (any RecordNumbering)?
+  /// True if the space's rules give way to the replica's operations (SPEC.md §40). The server asks for
+  /// the role `admin`; with a weaker one, the rules decide.
+  package var isAuthority = false
   /// The options of a sync.
   package var sync = SyncEngine.Options()
   /// The options of a watch.

@@ -113,9 +113,9 @@ final class LocalTables {
     return table
   }
 
-  /// Returns the space's rules for a table.
+  /// Returns the rules for a table that decide about this replica's operations.
   func rules(for table: TableSchema) throws -> TableRules {
-    try schemas.current().rules(for: table.name)
+    try schemas.deciding().rules(for: table.name)
   }
 
   /// Returns the columns of a table that are counters.

@@ -7,6 +7,10 @@ final class SpaceSchemas {
   private let wallClock: () -> Int64
   /// Schemas read before, by version.
   private var known: [Int64: SpaceSchema] = [:]
+  /// The rules made of them for an authority, by version.
+  private var relaxed: [Int64: SpaceSchema] = [:]
+  /// True if the replica is an authority: the space's rules give way to the operations (SPEC.md §40).
+  var isAuthority = false
 
   init(_ connection: SQLiteConnection, wallClock: @escaping () -> Int64) {
     (self.connection, self.wallClock) = (connection, wallClock)
@@ -16,11 +20,10 @@ final class SpaceSchemas {
   static let table: Name = "ferry_schema"
 
   /// Returns the newest schema received by this replica.
-  func current() throws -> SpaceSchema {
-    let version = try connection.first("SELECT schema FROM ferry_replica") {
-      $0.int64(0)
-    }
-    return try schema(version: version ?? 0)
+  func current() throws -> SpaceSchema { try schema(version: currentVersion()) }
+
+  private func currentVersion() throws -> Int64 {
+    try connection.first("SELECT schema FROM ferry_replica") { $0.int64(0) } ?? 0
   }
 
   /// Returns an earlier schema: a packet has the same operations however often it is sent.
@@ -34,6 +37,19 @@ final class SpaceSchemas {
     let schema = try SpaceSchema(json: text)
     known[version] = schema
     return schema
+  }
+
+  /// Returns the rules that decide about this replica's operations.
+  func deciding() throws -> SpaceSchema { try deciding(version: currentVersion()) }
+
+  /// Returns the rules that decided at the time of an earlier schema.
+  func deciding(version: Int64) throws -> SpaceSchema {
+    let schema = try schema(version: version)
+    guard isAuthority else { return schema }
+    if let known = relaxed[version] { return known }
+    let made = schema.forAuthority
+    relaxed[version] = made
+    return made
   }
 
   /// Stores the schema's record from a pull list. Returns true if the schema is new. A schema
@@ -54,7 +70,7 @@ final class SpaceSchemas {
     try connection.run(
       "INSERT OR REPLACE INTO ferry_schemas(version, document) VALUES (?, ?)", number, text)
     try connection.run("UPDATE ferry_replica SET schema = ?", number)
-    known[number] = schema
+    (known[number], relaxed[number]) = (schema, nil)
     try log("version \(schema.version) of the space's schema is in force")
     return true
   }

@@ -35,7 +35,7 @@ extension RecordState {
     case .setUnion:
       mergeUnion(incoming, at: index, base: operation.base, &outcome)
     case .textMerge:
-      mergeText(incoming, at: index, of: operation, &outcome)
+      mergeText(incoming, at: index, of: operation, isAuthority: rules.isAuthority, &outcome)
     }
   }
 
@@ -150,14 +150,17 @@ extension RecordState {
   }
 
   private mutating func mergeText(
-    _ incoming: ColumnState, at index: Int, of operation: SyncOperation, _ outcome: inout Outcome
+    _ incoming: ColumnState, at index: Int, of operation: SyncOperation, isAuthority: Bool,
+    _ outcome: inout Outcome
   ) {
     let existing = columns[index]
     guard existing.value != incoming.value else {
       return mergeLatest(incoming, at: index, base: operation.base, &outcome)
     }
     guard let original = operation.original(of: incoming.name) else {
-      return mergeKnowing(incoming, at: index, .ask, base: operation.base, &outcome)
+      return isAuthority
+        ? mergeLatest(incoming, at: index, base: operation.base, &outcome)
+        : mergeKnowing(incoming, at: index, .ask, base: operation.base, &outcome)
     }
     if existing.value == original {
       columns[index] = incoming
@@ -166,6 +169,8 @@ extension RecordState {
     {
       share(at: index, merged, with: incoming)
       if merged != incoming.value { outcome.isOverruled = true }
+    } else if isAuthority {
+      mergeLatest(incoming, at: index, base: operation.base, &outcome)
     } else {
       stand(at: index, against: incoming, isQuestion: true, &outcome)
     }

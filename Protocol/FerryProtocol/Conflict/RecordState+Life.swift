@@ -35,7 +35,7 @@ extension RecordState {
     _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
   ) -> Bool {
-    guard rules.deletes != .deleteWins, isAlive,
+    guard rules.deletes != .deleteWins, !rules.isAuthority, isAlive,
       let winner = newestUnseen(by: stamp.device, since: operation.base)
     else { return false }
     outcome.lose(.existence(stamp, to: winner, isQuestion: rules.deletes == .ask))

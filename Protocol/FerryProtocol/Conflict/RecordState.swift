@@ -167,10 +167,12 @@ package struct RecordState: Sendable, Equatable {
       // Of several deletes in a row, readers may have seen the first.
       let origin = wasAlive ? sequence : deleted?.origin ?? sequence
       deleted = SequencedStamp(stamp: stamp, sequence: sequence, origin: origin)
-      if rules.deletes == .deleteWins {
+      if rules.deletes == .deleteWins || rules.isAuthority {
         listInsert(before: stamp, operation.base, wasAlive, &outcome)
-        eraseColumns(before: stamp, operation.base, &outcome)
+        listColumns(before: stamp, operation.base, &outcome)
       }
+      // An edit that wins against the delete brings the columns back.
+      if rules.deletes == .deleteWins { columns.removeAll { $0.stamp < stamp } }
     }
     if isAlive, let inserted {
       outcome.lose(.existence(stamp, to: inserted.stamp))
@@ -192,9 +194,9 @@ package struct RecordState: Sendable, Equatable {
     outcome.conflicts.append(.existence(inserted.stamp, to: stamp))
   }
 
-  /// Erases columns. The writes not seen by the delete's author are lost: erased, or hidden with
-  /// the record.
-  private mutating func eraseColumns(
+  /// Lists the writes not seen by the delete's author as lost: they are erased, or hidden with the
+  /// record.
+  private func listColumns(
     before stamp: Stamp, _ base: SequenceNumber, _ outcome: inout Outcome
   ) {
     outcome.conflicts += columns.compactMap { column in
@@ -202,7 +204,6 @@ package struct RecordState: Sendable, Equatable {
       else { return nil }
       return Conflict(column: column.name, lost: column.value, loser: column.stamp, winner: stamp)
     }
-    columns.removeAll { $0.stamp < stamp }
   }
 
   /// Merges the operation's columns one by one.

@@ -24,6 +24,7 @@ extension Packet {
     var device: DeviceID?
     var dependency: OperationID?
     var continues = false
+    var isAuthoritative = false
     var base: SequenceNumber = 0
     var operations: [SyncOperation] = []
     var seen = MembersSeen()
@@ -39,6 +40,9 @@ extension Packet {
       case "continues":
         try seen.add("continues", 2, reader)
         continues = try reader.bool()
+      case "authority":
+        try seen.add("authority", 5, reader)
+        isAuthoritative = try reader.bool()
       case "base":
         try seen.add("base", 3, reader)
         base = try reader.sequence()
@@ -59,7 +63,8 @@ extension Packet {
       operations[index].base = base
     }
     self.init(
-      device: device, dependency: dependency, operations: operations, continues: continues)
+      device: device, dependency: dependency, operations: operations, continues: continues,
+      isAuthoritative: isAuthoritative)
   }
 }
 
@@ -118,16 +123,18 @@ extension JSONWriter {
   package mutating func packetHead(_ packet: Packet) {
     packetHead(
       device: packet.device, dependency: packet.dependency, continues: packet.continues,
-      base: packet.operations.first?.base ?? 0)
+      isAuthoritative: packet.isAuthoritative, base: packet.operations.first?.base ?? 0)
   }
 
   package mutating func packetHead(
-    device: DeviceID, dependency: OperationID?, continues: Bool, base: SequenceNumber
+    device: DeviceID, dependency: OperationID?, continues: Bool, isAuthoritative: Bool = false,
+    base: SequenceNumber
   ) {
     beginObject()
     member("device", device.value)
     member("dependency", dependency?.value)
     if continues { member("continues", true) }
+    if isAuthoritative { member("authority", true) }
     member("base", digits: base)
     key("operations")
     beginArray()

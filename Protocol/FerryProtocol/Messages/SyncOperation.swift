@@ -118,13 +118,18 @@ public struct Packet: Sendable, Equatable {
   /// True if the transaction of the last operation goes on in the next packet. Such packets are
   /// kept until the last part is there, and are applied together.
   public var continues: Bool
+  /// True if the author is an authority: the space's rules give way to the operations, if the sender
+  /// is an admin.
+  public var isAuthoritative: Bool
   /// One at least, ``Limits/operationsPerPacket`` at most.
   public var operations: [SyncOperation]
 
   /// Creates a packet from the given parts.
   public init(
-    device: DeviceID, dependency: OperationID?, operations: [SyncOperation], continues: Bool = false
+    device: DeviceID, dependency: OperationID?, operations: [SyncOperation],
+    continues: Bool = false, isAuthoritative: Bool = false
   ) {
+    self.isAuthoritative = isAuthoritative
     self.device = device
     self.dependency = dependency
     self.operations = operations

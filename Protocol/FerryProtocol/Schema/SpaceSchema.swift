@@ -65,6 +65,8 @@ public struct TableRules: Sendable, Equatable {
   public var definition: DeclaredTable?
   /// True if every column is last-writer-wins and deletes win, as for a record without any rules.
   package private(set) var isPlain = true
+  /// True for the rules that decide about an authority's operations.
+  package var isAuthority = false
 
   /// Creates rules from their parts.
   public init(

@@ -110,6 +110,42 @@ extension StoreContract {
           record, is: ["votes": 21, "due": 9, "title": "second"], "the record after the conflicts")
       }
     },
+    StoreContract("rules give way to an authority, which is an admin") { under in
+      var (one, two) = (Author(1), Author(2))
+      two.wall += 5
+      var packets: [Packet] = []
+      try await under.withSpace { space in
+        try await space.send(one.packet([one.insert("a", ["n": 9, "title": "first"])]))
+        _ = try await space.apply(
+          """
+          {"tables":{"tasks":{"write":"admin","columns":{"title":{"type":"text","required":true},
+            "n":"max"}}}}
+          """
+        ).get()
+        (one.base, two.base) = (2, 2)
+        packets = [
+          two.packet([two.insert("b", ["title": 7])]),
+          two.packet([
+            two.insert("c", [:]), two.update("a", ["n": 5, "title": .null]),
+          ]),
+        ]
+        for place in packets.indices { packets[place].isAuthoritative = true }
+        let refused = try await space.send(packets[0]).problem?.refusals
+        try require(refused?.map(\.code), is: [.forbiddenTable], "a writer's packet")
+        try require(
+          try await space.send(packets[1], role: .admin).status, is: .buffered, "the second one")
+      }
+      try await under.withSpace { space in
+        try require(
+          try await space.send(packets[0], role: .admin).status, is: .applied, "an admin's packet")
+        let records = try await space.everything().records
+        try require(records[.task("b")], is: ["title": 7], "a value of another type")
+        try require(records[.task("a")], is: ["n": 5, "title": .null], "values against the rules")
+        let plain = one.packet([one.update("a", ["title": .null])])
+        let refusals = try await space.send(plain, role: .admin).problem?.refusals
+        try require(refusals?.map(\.code), is: [.schemaViolation], "a packet without authority")
+      }
+    },
     StoreContract("a buffered packet keeps its sender's role") { under in
       var author = Author(1)
       let packets = (0..<2).map { author.packet(inserting: ["r\($0)"]) }

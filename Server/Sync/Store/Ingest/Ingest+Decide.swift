@@ -85,9 +85,11 @@ extension Ingest {
               context.bodies[key], context.buffered.first { $0.key == key }?.role ?? .reader
             )
           }
+        let isAuthority = packet?.isAuthority(role) ?? false
         for operation in packet?.operations ?? [] where context.known[operation.id] == nil {
           hasBatches = hasBatches || operation.batch != nil
-          if let refusal = check.refusal(of: operation, by: role) { refusals.append(refusal) }
+          let refusal = check.refusal(of: operation, by: role, isAuthority: isAuthority)
+          if let refusal { refusals.append(refusal) }
         }
       }
       guard hasBatches, !refusals.isEmpty else { continue }

@@ -17,6 +17,7 @@ package struct Ingest {
   private var receipts: [IngestPlan.Source: PacketReceipt] = [:]
   private var released: [Int: [PacketReceipt]] = [:]
   private let check: OperationCheck
+  private var packetRules: IngestRules
   var claims: ClaimLedger
   private var tables: TableLedger
   private var columns: ColumnLedger
@@ -87,6 +88,7 @@ package struct Ingest {
     if context.isSliced, let slices { working = WorkingStates(slices, room: context.room.bytes) }
     known = context.known
     check = OperationCheck(schema: context.schema)
+    packetRules = IngestRules(context.schema)
     claims = ClaimLedger(context)
     tables = TableLedger(context)
     columns = ColumnLedger(context)
@@ -134,11 +136,15 @@ package struct Ingest {
     packetNumber += 1
     let before = effects.space
     let role = role(source)
+    let isAuthority = packet.isAuthority(role)
+    packetRules.isAuthority = isAuthority
     reserve(packet.operations.count)
     working?.expect(packet.operations.lazy.map(\.key))
     // By index: a loop over the operations would copy each one.
     for index in packet.operations.indices where known[packet.operations[index].id] == nil {
-      if let refusal = check.refusal(of: packet.operations[index], by: role) {
+      let refusal = check.refusal(
+        of: packet.operations[index], by: role, isAuthority: isAuthority)
+      if let refusal {
         refusals.append(refusal)
       } else {
         try apply(packet.operations[index], of: packet.device)
@@ -223,7 +229,7 @@ package struct Ingest {
     let created = isFirst ? nil : records[index].state.soleInsert
     let former = created == nil ? [] : records[index].state.columns
     let columnBytes = operation.kind == .delete ? 0 : operation.columnBytes
-    let rules = context.schema?.rules(for: operation.key.table) ?? .standard
+    let rules = packetRules.rules(for: operation.key.table)
     let before = operation.reason == nil ? nil : records[index].state
     let stamp = Stamp(time: time, device: device)
     let outcome = records[index].state.merge(

@@ -10,13 +10,17 @@ struct OperationCheck {
 
   /// Returns the reason why the operation can never be applied, `nil` when it may be.
   ///
-  /// - Parameter role: The sender's, when the packet came in.
-  func refusal(of operation: SyncOperation, by role: Role) -> Refusal? {
+  /// - Parameters:
+  ///   - role: the sender's, when the packet came in.
+  ///   - isAuthority: whether the space's rules give way to the operation.
+  func refusal(
+    of operation: SyncOperation, by role: Role, isAuthority: Bool
+  ) -> Refusal? {
     let table = operation.key.table
     if NameRule.isReserved(table: table) {
       return Refusal(operation, .reservedTable, "table \(table) belongs to the server")
     }
-    guard let rules = schema?.tables[table] else { return nil }
+    guard !isAuthority, let rules = schema?.tables[table] else { return nil }
     if role < rules.write {
       return Refusal(
         operation, .forbiddenTable,
