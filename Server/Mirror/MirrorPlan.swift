@@ -19,6 +19,18 @@ package struct MirrorTable: Sendable, Equatable {
   /// For a company's table with its own definition: the travelling part.
   package var adoption: MirrorAdoption?
 
+  /// The columns beside the key that the mirror may change.
+  var updatable: [MirrorColumn] {
+    guard let fixed = adoption?.readOnly, !fixed.isEmpty else { return columns }
+    return columns.filter { !fixed.contains($0.name.text) }
+  }
+
+  /// The columns that the mirror may set in a new row, with their places among all.
+  var insertable: [(place: Int, column: MirrorColumn)] {
+    let unset = adoption?.unset ?? []
+    return all.enumerated().filter { !unset.contains($0.element.name.text) }.map { ($0, $1) }
+  }
+
   /// The key's columns and the others.
   package var all: [MirrorColumn] { key + columns }
 

@@ -105,10 +105,13 @@ struct MirrorSQL: Sendable {
   }
 
   /// Returns the SQL of whether two rows differ beside their keys.
-  func differs(_ one: String, _ other: String) -> String {
-    guard !table.columns.isEmpty else { return "false" }
+  ///
+  /// - Parameter columns: the compared ones; `nil` for all.
+  func differs(_ one: String, _ other: String, in columns: [MirrorColumn]? = nil) -> String {
+    let columns = columns ?? table.columns
+    guard !columns.isEmpty else { return "false" }
     let lists = [one, other].map { row in
-      table.columns.map { $0.type.stored("\(row).\(quoted($0.name))") }
+      columns.map { $0.type.stored("\(row).\(quoted($0.name))") }
         .joined(separator: ", ")
     }
     return "ROW(\(lists[0])) IS DISTINCT FROM ROW(\(lists[1]))"

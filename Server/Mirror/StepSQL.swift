@@ -44,8 +44,9 @@ struct StepSQL {
 
   /// Changes existing rows. Triggers and defaults of an insert do not concern them.
   var update: String? {
-    guard !table.columns.isEmpty else { return nil }
-    let sets = table.columns.map { "\(quoted($0.name)) = x.\(quoted($0.name))" }
+    let columns = table.updatable
+    guard !columns.isEmpty else { return nil }
+    let sets = columns.map { "\(quoted($0.name)) = x.\(quoted($0.name))" }
     let typed = zip(table.all, sql.values).map { column, value in
       "\(value) AS \(quoted(column.name))"
     }
@@ -53,7 +54,7 @@ struct StepSQL {
     return """
       UPDATE \(sql.target) t SET \(sets.joined(separator: ", "))
       FROM (SELECT \(typed.joined(separator: ", ")) FROM \(sql.source(keysOnly: false))) x
-      WHERE \(on.joined(separator: " AND ")) AND \(sql.differs("t", "x"))\(
+      WHERE \(on.joined(separator: " AND ")) AND \(sql.differs("t", "x", in: columns))\(
         isShared(sql.keyText("t.")))
       """
   }
@@ -61,11 +62,12 @@ struct StepSQL {
   /// Adds missing rows. An existing row with ON CONFLICT alone would fail if a column is required
   /// here, and unknown to the space.
   var insert: String {
-    var names = table.all.map { quoted($0.name) }
+    let (insertable, all) = (table.insertable, sql.values)
     let defaults = table.adoption?.defaults ?? [:]
-    var values = zip(table.all, sql.values).map { column, value in
+    var names = insertable.map { quoted($0.column.name) }
+    var values = insertable.map { place, column in
       // A device without the column has no value for it.
-      defaults[column.name.text].map { "coalesce(\(value), (\($0)))" } ?? value
+      defaults[column.name.text].map { "coalesce(\(all[place]), (\($0)))" } ?? all[place]
     }
     if let space = table.adoption?.space, table.column(Name(space.name)) == nil {
       names.append(quoted(Name(space.name)))
@@ -92,7 +94,7 @@ struct StepSQL {
     if table.adoption?.condition != nil { return nil }
     var values: [Name: String] = [:]
     for unique in table.unique where unique.allSatisfy({ values[$0] == nil }) {
-      let columns = table.columns.filter { unique.contains($0.name) }
+      let columns = table.updatable.filter { unique.contains($0.name) }
       if let column = columns.first(where: { !$0.isRequired }) {
         values[column.name] = "NULL"
         continue

@@ -15,31 +15,6 @@ package struct AdoptionPlan: Sendable, Equatable {
     package var adoption: MirrorAdoption
   }
 
-  /// A part of a table left behind.
-  package struct LeftPart: Sendable, Equatable, CustomStringConvertible {
-    package enum Kind: String, Sendable {
-      case column
-      case unique = "unique key"
-      case reference = "foreign key"
-    }
-
-    package var kind: Kind
-    package var columns: [String]
-    package var table: Name
-    package var reason: String
-
-    init(kind: Kind, columns: [String], of table: Name, _ reason: String) {
-      (self.kind, self.columns, self.table, self.reason) = (kind, columns, table, reason)
-    }
-
-    package var description: String {
-      let names = columns.joined(separator: ", ")
-      return kind == .column
-        ? "column \(table).\(names): \(reason)"
-        : "\(kind.rawValue) (\(names)) of table \(table): \(reason)"
-    }
-  }
-
   /// In the order of the request.
   package private(set) var tables: [Table] = []
   /// Parts left behind, with the reason.
@@ -122,6 +97,7 @@ package struct AdoptionPlan: Sendable, Equatable {
     }
     let travelling = keys.union(made.definition.columns.map(\.name))
     made.adoption.columns = made.definition.columns.map(\.name.text)
+    restrict(&made, to: table, &left)
     for unique in table.unique {
       guard let absent = unique.first(where: { !travelling.contains(Name($0)) }) else {
         made.definition.unique.append(unique.map { Name($0) })
@@ -131,6 +107,27 @@ package struct AdoptionPlan: Sendable, Equatable {
         LeftPart(kind: .unique, columns: unique, of: made.name, "column \(absent) does not travel"))
     }
     return made
+  }
+
+  /// Leaves out writes of devices that the mirror's role may not do.
+  private static func restrict(
+    _ made: inout Table, to table: CompanyTable, _ left: inout [LeftPart]
+  ) {
+    (made.adoption.readOnly, made.adoption.unset) = ([], [])
+    let columns = table.columns.filter { made.adoption.columns.contains($0.name) }
+    // If it has no such right at all, the table is refused.
+    let rights = [
+      ("UPDATE", columns.filter { !$0.isUpdatable }),
+      ("INSERT", columns.filter { !$0.isInsertable }),
+    ].filter { !table.missingRights.contains($0.0) }
+    for (right, columns) in rights where !columns.isEmpty {
+      let names = columns.map(\.name)
+      if right == "UPDATE" { made.adoption.readOnly = names } else { made.adoption.unset = names }
+      left.append(
+        LeftPart(
+          kind: .write, columns: names, of: made.name,
+          "the user of the database lacks \(right) on it"))
+    }
   }
 
   private static func check(
@@ -164,6 +161,9 @@ package struct AdoptionPlan: Sendable, Equatable {
     if table.isKeyDeferrable { return "its primary key is deferrable" }
     if !table.missingRights.isEmpty {
       return "the user of the database lacks \(table.missingRights.joined(separator: ", ")) on it"
+    }
+    if let key = table.key.first(where: { table.column($0)?.isInsertable == false }) {
+      return "the user of the database lacks INSERT on column \(key) of its key"
     }
     return nil
   }

@@ -42,8 +42,28 @@ struct AnswerSQL {
         "\(stored) IS DISTINCT FROM \(column.type.compared(column.type.decoded("x.c\(place)")))"
     }
     return captureAnswers(
-      isDelete: false,
+      isDelete: false, words: forbidden,
       where: (["NOT (\(isThere))"] + differing).joined(separator: " OR "))
+  }
+
+  /// The SQL of the reason for a row with another value in a column that the mirror's role may not
+  /// write; `nil` if there is no such column.
+  private var forbidden: String? {
+    let adoption = sql.table.adoption
+    let names = (adoption?.readOnly ?? []) + (adoption?.unset ?? [])
+    let columns = returnable.filter { names.contains($0.name.text) }
+    if columns.isEmpty { return nil }
+    let cases = columns.map { column in
+      let place = sql.table.columns.firstIndex(of: column) ?? 0
+      let text = MirrorAnswers.shown(
+        "permission denied for column \(column.name) of table \(sql.table.name)")
+      return """
+        WHEN \(column.type.stored("t.\(quoted(column.name))")) IS DISTINCT FROM
+          \(column.type.compared(column.type.decoded("x.c\(place)"))) THEN \(quoted(postgres: text))
+        """
+    }
+    return "CASE WHEN t.\(quoted(sql.table.key[0].name)) IS NULL THEN NULL "
+      + cases.joined(separator: " ") + " END"
   }
 
   /// Captures the table's rows in place of refused ones. The parameters are those of the write, and
@@ -66,9 +86,11 @@ struct AnswerSQL {
 
   private var name: String { sql.literal }
 
-  /// - Parameter reason: the name of the last parameter, with the reasons.
+  /// - Parameters:
+  ///   - reason: the name of the last parameter, with the reasons.
+  ///   - words: the SQL of the reason, if no parameter has it.
   private func captureAnswers(
-    isDelete: Bool, reason: String? = nil, where condition: String
+    isDelete: Bool, reason: String? = nil, words: String? = nil, where condition: String
   ) -> String {
     let keys = sql.table.key.indices.map { "k\($0)" }
     let names = keys + (isDelete ? [] : sql.table.columns.indices.map { "c\($0)" })
@@ -84,7 +106,7 @@ struct AnswerSQL {
         CASE WHEN f.fault IS NULL THEN \(sql.columnNames) ELSE '{}' END,
         CASE WHEN f.fault IS NOT NULL THEN ARRAY[f.fault]
           WHEN \(isThere) THEN \(sql.columnTexts("t.")) END,
-        \(sent), \(reason.map { "x.\($0)" } ?? "NULL")
+        \(sent), \(reason.map { "x.\($0)" } ?? words ?? "NULL")
       FROM unnest(\(parameters.joined(separator: ", ")))
           AS x(\((names + [reason].compactMap(\.self)).joined(separator: ", ")))
         LEFT JOIN \(sql.travelling) t ON \(sql.matches)

@@ -15,7 +15,8 @@ struct CompanyReader {
           NOT c.relispartition AND c.relkind <> 'p'
             AND EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid OR inhrelid = c.oid),
           ARRAY(SELECT r FROM unnest('{SELECT,INSERT,UPDATE,DELETE,TRIGGER}'::text[]) r
-            WHERE NOT has_table_privilege(c.oid, r)),
+            WHERE NOT CASE WHEN r IN ('INSERT', 'UPDATE') THEN has_any_column_privilege(c.oid, r)
+              ELSE has_table_privilege(c.oid, r) END),
           CASE WHEN row_security_active(c.oid) THEN quote_ident(current_user) END,
           CASE WHEN c.relispartition THEN pg_partition_root(c.oid)::text END,
           (SELECT CASE WHEN p.relkind = 'f' THEN p.oid::regclass || ' is a foreign table'
@@ -81,7 +82,8 @@ struct CompanyReader {
         name: try row.text(0), type: try row.ifPresent(1, as: String.self), origin: origin,
         shownType: try row.text(2), precision: try row.ifPresent(3, as: Int64.self).map(Int.init),
         isRequired: try row.bool(4), defaultSQL: try row.ifPresent(5, as: String.self),
-        isGenerated: try row.bool(6), identity: try row.text(7))
+        isGenerated: try row.bool(6), identity: try row.text(7), isUpdatable: try row.bool(13),
+        isInsertable: try row.bool(14))
     }
   }
 
@@ -141,7 +143,9 @@ struct CompanyReader {
       a.attidentity::text, n.nspname::text, t.typname::text, t.typtype::text,
       (SELECT i.name FROM pg_type e JOIN names i ON i.base = b.base AND i.type = e.oid
         WHERE e.typarray = b.base LIMIT 1),
-      ARRAY(SELECT DISTINCT p.name FROM names p WHERE p.base = b.base AND p.is_last ORDER BY 1)
+      ARRAY(SELECT DISTINCT p.name FROM names p WHERE p.base = b.base AND p.is_last ORDER BY 1),
+      has_column_privilege(a.attrelid, a.attnum, 'UPDATE'),
+      has_column_privilege(a.attrelid, a.attnum, 'INSERT')
     FROM own a JOIN bases b ON b.type = a.atttypid JOIN pg_type t ON t.oid = b.base
       JOIN pg_namespace n ON n.oid = t.typnamespace
       CROSS JOIN LATERAL (

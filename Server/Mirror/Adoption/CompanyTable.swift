@@ -47,6 +47,10 @@ struct CompanyColumn: Sendable, Equatable {
   var isGenerated = false
   /// `a` if PostgreSQL always counts it, `d` if it does so by default, and empty if it does not.
   var identity = ""
+  /// False if the mirror's role may not change it.
+  var isUpdatable = true
+  /// False if the mirror's role may not set it in a new row.
+  var isInsertable = true
 }
 
 /// A foreign key of a company's table.
@@ -79,6 +83,10 @@ package struct MirrorAdoption: Codable, Sendable, Equatable {
   package var carried: [CarriedColumn] = []
   /// True if the rows are in partitions.
   package var isPartitioned = false
+  /// The travelling columns that the mirror's role may not change.
+  package var readOnly: [String] = []
+  /// The travelling columns that the mirror's role may not set in a new row.
+  package var unset: [String] = []
   /// The chosen meaning of the key; `nil` for the default.
   package var key: MirrorKey?
 

@@ -1,0 +1,29 @@
+import FerryProtocol
+
+extension AdoptionPlan {
+  /// A part of a table left behind.
+  package struct LeftPart: Sendable, Equatable, CustomStringConvertible {
+    package enum Kind: String, Sendable {
+      case column
+      case unique = "unique key"
+      case reference = "foreign key"
+      case write = "writes of devices"
+    }
+
+    package var kind: Kind
+    package var columns: [String]
+    package var table: Name
+    package var reason: String
+
+    init(kind: Kind, columns: [String], of table: Name, _ reason: String) {
+      (self.kind, self.columns, self.table, self.reason) = (kind, columns, table, reason)
+    }
+
+    package var description: String {
+      let names = columns.joined(separator: ", ")
+      return kind == .column
+        ? "column \(table).\(names): \(reason)"
+        : "\(kind.rawValue) (\(names)) of table \(table): \(reason)"
+    }
+  }
+}
