@@ -47,6 +47,68 @@ struct MirrorGroupTests {
     try company.stage.rows("SELECT name FROM ferry_mirror.mirrors ORDER BY name").map { $0[0] }
   }
 
+  @Test("all rows of a shared table are in each space, and rows of a space may refer to them")
+  func shared() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(
+      """
+      CREATE TABLE kinds(id int PRIMARY KEY, name text); INSERT INTO kinds VALUES (1, 'short'), (2, 'long');
+      CREATE TABLE tasks(id int PRIMARY KEY, account text, title text, kind int REFERENCES kinds);
+      INSERT INTO tasks SELECT i, i % 2 + 1, 't' || i, i % 2 + 1 FROM generate_series(1, 6) i
+      """)
+    let stage = company.stage
+    let options = ["--space-name", "account-{}", "--shared", "kinds"]
+    let plan = try await stage.mirror(
+      [
+        "plan", "all", "--server", company.server.url, "--database", stage.database, "--table",
+        "tasks", "--space-column", "account",
+      ] + options)
+    #expect(plan.output.contains("foreign key"), "\(plan.output)")
+    let adopted = try await stage.mirror(
+      [
+        "adopt", "all", "--server", company.server.url, "--database", stage.database, "--table",
+        "tasks", "--space-column", "account",
+      ] + options)
+    #expect(!adopted.output.contains("left out: foreign key"), "\(adopted.output)")
+    let run = try stage.run("all")
+    let devices = [
+      try await device(company, "account-1"), try await device(company, "account-2"),
+    ]
+    let names = "SELECT name FROM kinds ORDER BY id"
+    func expect(_ expected: [String]) async throws {
+      for device in devices {
+        try await eventually("\(expected)", from: run) {
+          try await device.exchange()
+          return try await device.rows(names) == expected.map { [.text($0)] }
+        }
+      }
+      try await stage.eventuallyRows(names, expected.map { [$0] })
+    }
+    try await expect(["short", "long"])
+    try stage.sql("UPDATE kinds SET name = 'brief' WHERE id = 1")
+    try await expect(["brief", "long"])
+    // A device's row reaches the other space, too.
+    try await devices[0].write("INSERT INTO kinds VALUES (3, 'new')")
+    try await devices[0].write("UPDATE tasks SET kind = 3")
+    try await expect(["brief", "long", "new"])
+    try await stage.eventuallyRows(
+      "SELECT DISTINCT account, kind::text FROM tasks ORDER BY 1", [["1", "3"], ["2", "2"]])
+    // A new space begins with all of them.
+    try stage.sql("INSERT INTO tasks VALUES (7, '9', 't7', 1)")
+    try await eventually("the new mirror", from: run) { try self.names(company).contains("all-9") }
+    try await stage.quiet()
+    let third = try await device(company, "account-9")
+    try await eventually("the new space has the rows", from: run) {
+      try await third.exchange()
+      return try await third.rows(names) == [["brief"], ["long"], ["new"]]
+    }
+    try await stage.mirror(["status", "all"])
+    run.send(SIGTERM)
+    _ = try await run.exitStatus()
+    try await stage.mirror(["verify", "all"])
+    try await stage.mirror(["remove", "all"])
+    #expect(try stage.rows("SELECT tgname::text FROM pg_trigger WHERE tgname LIKE 'ferry%'") == [])
+  }
+
   @Test("each value has a space; a new value gets one while the group runs")
   func newValues() async throws {
     let company = try await MirrorAdoptionTests.Company.make(Self.tasks)

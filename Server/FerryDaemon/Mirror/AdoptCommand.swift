@@ -50,6 +50,12 @@ extension MirrorCommands {
           while the group runs. The pattern has {} in the place of the value, such as account-{}. The \
           token is for all these spaces: see `ferryd token create --all-spaces`.
           """),
+      OptionSpec(
+        "shared", value: "TABLE",
+        help: """
+          With --space-column: a further table, without this column. All rows of it travel in each \
+          space, as those of countries or of articles.
+          """, repeated: true),
       captureOption,
     ]
       + TokenOptions.options(
@@ -120,13 +126,16 @@ extension MirrorCommands {
         configuration.adoptions[table]?.space = SpaceColumn(column.name, value: value)
       }
     }
+    configuration.tables += try shared(arguments)
     return configuration
   }
 
   /// Returns the travelling parts of the tables.
   static func adoptions(_ arguments: ParsedArguments) throws -> [String: MirrorAdoption] {
     var adoptions: [String: MirrorAdoption] = [:]
-    for table in arguments.strings("table") { adoptions[table] = MirrorAdoption() }
+    for table in try arguments.strings("table") + shared(arguments) {
+      adoptions[table] = MirrorAdoption()
+    }
     for (table, text) in try pairs("columns", arguments, example: "tasks=title,done") {
       adoptions[table]?.columns = text.words(at: ",").map(String.init)
     }
@@ -142,6 +151,24 @@ extension MirrorCommands {
       adoptions[table]?.key = key
     }
     return adoptions
+  }
+
+  /// Returns the tables whose rows travel in all spaces.
+  static func shared(_ arguments: ParsedArguments) throws -> [String] {
+    let tables = arguments.strings("shared")
+    guard let table = tables.first else { return [] }
+    guard arguments.stringIfPresent("space-column") != nil else {
+      throw UsageError(
+        .invalidValue, "--shared does not fit the other options",
+        why: "all rows of a table travel without --space-column", next: "write --table \(table)")
+    }
+    if let both = tables.first(where: arguments.strings("table").contains) {
+      throw UsageError(
+        .invalidValue, "table \(both) is shared, and is not",
+        why: "a shared table has no column that names the space of a row",
+        next: "leave out --table \(both) or --shared \(both)")
+    }
+    return tables
   }
 
   static func spaceColumn(
@@ -161,7 +188,7 @@ extension MirrorCommands {
   private static func pairs(
     _ option: String, _ arguments: ParsedArguments, example: String
   ) throws -> [(table: String, text: String)] {
-    let tables = arguments.strings("table")
+    let tables = arguments.strings("table") + arguments.strings("shared")
     return try arguments.strings(option).map { text in
       let parts = text.parts(at: "=", most: 2).map(String.init)
       guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {

@@ -31,7 +31,8 @@ extension MirrorCommands {
     }
     mirror.adoptions = try adoptions(arguments)
     return MirrorGroupConfiguration(
-      mirror, column: column.name, pattern: pattern, token: try TokenOptions.token(arguments))
+      mirror, shared: try shared(arguments), column: column.name, pattern: pattern,
+      token: try TokenOptions.token(arguments))
   }
 
   /// Begins a group, and uploads the rows of the existing values.

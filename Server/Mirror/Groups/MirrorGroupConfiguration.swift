@@ -7,18 +7,26 @@ package struct MirrorGroupConfiguration: Codable, Sendable, Equatable {
   package var server: String
   /// A space's name with `{}` in the place of the column's value.
   package var pattern: String
-  /// The column with the space of a row; all tables have it.
+  /// The column with the space of a row; all tables have it, except shared ones.
   package var column: String
   package var database: String
   package var schema: String
   package var tables: [String]
+  /// Tables whose rows travel in all spaces.
+  package var shared: [String] = []
   /// The travelling parts, by table.
   package var adoptions: [String: MirrorAdoption]
   /// For all spaces; `nil` for a server without tokens.
   package var token: String?
 
   /// Creates the settings of a group from those of one mirror of it.
-  package init(_ mirror: MirrorConfiguration, column: String, pattern: String, token: String?) {
+  ///
+  /// - Parameter shared: further tables, whose rows travel in all spaces.
+  package init(
+    _ mirror: MirrorConfiguration, shared: [String] = [], column: String, pattern: String,
+    token: String?
+  ) {
+    self.shared = shared
     (name, server, self.pattern, self.column) = (mirror.name, mirror.server, pattern, column)
     (database, schema) = (mirror.database, mirror.schema)
     (tables, adoptions, self.token) = (mirror.tables, mirror.adoptions, token)
@@ -39,7 +47,7 @@ package struct MirrorGroupConfiguration: Codable, Sendable, Equatable {
   private func mirror(_ name: String, space: String, value: String) -> MirrorConfiguration {
     var mirror = MirrorConfiguration(
       name: name, server: server, space: space, database: database, schema: schema)
-    mirror.tables = tables
+    mirror.tables = tables + shared
     mirror.adoptions = adoptions
     for table in tables {
       mirror.adoptions[table, default: MirrorAdoption()].space = SpaceColumn(column, value: value)

@@ -159,7 +159,8 @@ extension MirrorPreviewer {
     of group: MirrorGroupConfiguration, _ tables: [MirrorPreview.Table]
   ) async throws -> [MirrorPreview.Space] {
     let pattern = try SpacePattern(group.pattern)
-    let names = tables.filter { $0.rows != nil }.map(\.name)
+    let names = tables.map { ($0.name, $0.rows) }
+      .filter { $1 != nil && !group.shared.contains($0.text) }.map(\.0)
     return try await PostgresPool.once(group.database) { pool in
       try await pool.run { connection in
         var counts: [String?: Int64] = [:]
