@@ -45,7 +45,9 @@ package final class Mirror: Sendable {
     (self.database, self.ledger, self.log) = (database, ledger, log)
     reader =
       try configuration.capture == .log
-      ? LogReader(url: configuration.database, number: ledger.number, log: log) {
+      ? LogReader(
+        url: configuration.database, number: ledger.number, folder: folder.path, log: log
+      ) {
         database.wake("\(ledger.number)")
       } : nil
     var sides = MirrorRounds.Sides(

@@ -97,7 +97,9 @@ extension Mirror {
         return try MirrorLog(ledger.number, connection)?.number
       }
       let reader = try number.map {
-        try LogReader(url: configuration.database, number: $0, log: { _, _ in }, onCaptured: {})
+        try LogReader(
+          url: configuration.database, number: $0, folder: folder.path, log: { _, _ in },
+          onCaptured: {})
       }
       do {
         let isLeft = try await pool.run { try leave(configuration, path, reader, $0) }

@@ -20,6 +20,8 @@ final class LogReader: Sendable {
   }
 
   private let url: String
+  /// The folder of the mirror, for large open transactions.
+  private let folder: String
   private let number: Int64
   private let log: Mirror.Log
   /// Called after captured writes, on the reader's thread.
@@ -44,10 +46,11 @@ final class LogReader: Sendable {
   private static let pauseMax = Duration.seconds(5)
 
   init(
-    url: String, number: Int64, log: @escaping Mirror.Log,
+    url: String, number: Int64, folder: String, log: @escaping Mirror.Log,
     onCaptured: @escaping @Sendable () -> Void
   ) throws(PostgresError) {
-    (self.url, self.number, self.log, self.onCaptured) = (url, number, log, onCaptured)
+    (self.url, self.number, self.folder) = (url, number, folder)
+    (self.log, self.onCaptured) = (log, onCaptured)
     wakePipe = try WakePipe()
   }
 
@@ -146,6 +149,9 @@ final class LogReader: Sendable {
   /// The work of one connection.
   private struct Work {
     var progress: ReplicationProgress
+    var streamed = StreamedTransactions()
+    /// The messages of open transactions.
+    var spools: [UInt32: LogSpool] = [:]
     var assembler = TransactionAssembler(bytesMax: LogReader.partBytesMax)
     var writer: LogWriter
     /// The end of the last complete transaction in the writer, and the number of them.
@@ -156,6 +162,7 @@ final class LogReader: Sendable {
     /// Callers, each with the position to reach.
     var waiting: [(waiter: Waiter, end: PostgresLSN)] = []
 
+    /// The server sends open transactions again after a break, so they do not count.
     var isIdle: Bool { !assembler.isOpen && !writer.isDirty }
   }
 
@@ -172,8 +179,8 @@ final class LogReader: Sendable {
       var isDue = .now - reported >= Self.reportPause
       switch try stream.next(within: isReady ? .zero : Self.reportPause) {
       case .frame(let frame):
+        if try accept(frame, &work, stream) { isDue = true }
         heard = .now
-        if try accept(frame, &work) { isDue = true }
       case .woken: continue
       case .timedOut: if isReady { try store(&work) }
       }
@@ -187,27 +194,61 @@ final class LogReader: Sendable {
   }
 
   /// Returns `true` if the server waits for a report.
-  private func accept(_ frame: ReplicationFrame, _ work: inout Work) throws -> Bool {
+  private func accept(
+    _ frame: ReplicationFrame, _ work: inout Work, _ stream: ReplicationStream
+  ) throws -> Bool {
     switch frame {
     case .keepalive(let end, let wantsReply):
       work.progress.keepalive(end, isIdle: work.isIdle)
       return wantsReply
     case .data(let start, let message):
       work.progress.receive(at: start)
-      guard let part = try work.assembler.add(PgoutputDecoder.decode(message)) else { return false }
-      if !work.progress.isStored(commit: part.commit) { try work.writer.add(part) }
-      work.isPartial = part.end == nil
-      guard let end = part.end else { return true }
-      guard work.writer.isDirty else {
-        work.progress.keepalive(end, isIdle: true)
-        release(&work, end)
-        return false
+      switch try work.streamed.add(message) {
+      case .decode(let message):
+        try add(PgoutputDecoder.decode(message), &work, stream)
+      case .store(let xid, let message):
+        let spool = try work.spools[xid] ?? LogSpool(in: folder)
+        work.spools[xid] = spool
+        try spool.append(message)
+      case .cut(let xid, let length): try work.spools[xid]?.cut(to: length)
+      case .drop(let xid): work.spools[xid] = nil
+      case .commit(let begin, let commit): try add(begin, commit, &work, stream)
+      case .nothing: break
       }
-      work.last = end
-      work.count += 1
-      if work.count >= Self.transactionsMax { try store(&work) }
       return false
     }
+  }
+
+  /// Adds a transaction whose messages have come before the commit.
+  private func add(
+    _ begin: PgoutputMessage, _ commit: PgoutputMessage, _ work: inout Work,
+    _ stream: ReplicationStream
+  ) throws {
+    try add(begin, &work, stream)
+    if case .begin(let xid, _, _) = begin, let spool = work.spools.removeValue(forKey: xid) {
+      try spool.forEach { try add(PgoutputDecoder.decode($0), &work, stream) }
+    }
+    try add(commit, &work, stream)
+  }
+
+  private func add(
+    _ message: PgoutputMessage, _ work: inout Work, _ stream: ReplicationStream
+  ) throws {
+    guard let part = try work.assembler.add(message) else { return }
+    if !work.progress.isStored(commit: part.commit) { try work.writer.add(part) }
+    work.isPartial = part.end == nil
+    guard let end = part.end else {
+      if isClosed { throw CancellationError() }
+      // A large transaction takes longer than the server waits for a report.
+      return try stream.report(work.progress)
+    }
+    guard work.writer.isDirty else {
+      work.progress.keepalive(end, isIdle: true)
+      return release(&work, end)
+    }
+    work.last = end
+    work.count += 1
+    if work.count >= Self.transactionsMax { try store(&work) }
   }
 
   /// Commits the complete transactions.

@@ -1,6 +1,7 @@
 /// A message of the output plugin `pgoutput` (PostgreSQL manual, "Logical Replication Message
-/// Formats"), in the version 1 of the protocol: whole transactions, in the order of their commits.
-/// Neither the streaming of open transactions nor two-phase commits are requested.
+/// Formats") of a whole transaction: transactions come in the order of their commits.
+/// ``StreamedTransactions`` sorts those of open transactions. A prepared transaction comes when it
+/// commits.
 package enum PgoutputMessage: Sendable, Equatable {
   case begin(xid: UInt32, commit: PostgresLSN, time: Int64)
   /// - Parameter end: the position behind the transaction.

@@ -69,8 +69,9 @@ package final class ReplicationStream {
     slot: String, publication: String, from: PostgresLSN
   ) throws(PostgresError) {
     let sql = """
-      START_REPLICATION SLOT \(quoted(Name(slot))) LOGICAL \(from) (proto_version '1',
-        publication_names \(quoted(literal: quoted(Name(publication)))), messages 'true')
+      START_REPLICATION SLOT \(quoted(Name(slot))) LOGICAL \(from) (proto_version '2',
+        streaming 'on', messages 'true',
+        publication_names \(quoted(literal: quoted(Name(publication)))))
       """
     guard PQsendQuery(connection.handle, sql) == 1, connection.flush() else {
       throw connection.broken(mayCommit: false)
