@@ -251,6 +251,9 @@ package final class Mirror: Sendable {
     package var fault: String
     /// The log kept by PostgreSQL for the mirror; `nil` if triggers capture.
     package var log: KeptLog?
+    package var capture: MirrorCapture
+    /// The reason against the log, if the mirror has chosen triggers itself.
+    package var captureReason: String?
     /// The role with which the mirror works in the database.
     package var role: PostgresRole
   }

@@ -21,6 +21,8 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
   package var adoptions: [String: MirrorAdoption] = [:]
   /// The way in which PostgreSQL records the writes of programs.
   package var capture = MirrorCapture.triggers
+  /// The reason against the log, if the mirror has chosen triggers itself.
+  package var captureReason: String?
   /// The last schema published by the mirror; the replica may not have pulled it yet.
   var published: PublishedSchema?
   /// The group of the mirror; `nil` for a mirror made by a user.

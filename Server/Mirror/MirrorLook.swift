@@ -47,6 +47,7 @@ struct MirrorLook: Sendable {
         unsent: Array((unsent.rows + more).prefix(limit)),
         unsentCount: unsent.count + Int64(more.count), stops: stops,
         fault: try row?.text(2) ?? "", log: try MirrorLog.kept(ledger.number, connection),
+        capture: configuration.capture, captureReason: configuration.captureReason,
         role: try connection.role())
     }
   }

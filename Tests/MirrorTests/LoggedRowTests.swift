@@ -77,7 +77,7 @@ struct LoggedRowTests {
   func suitability() {
     let suitable = LogSuitability(
       version: 150_000, level: "logical", mayReplicate: true, mayPublish: true)
-    #expect(suitable.obstacle == nil)
+    #expect(suitable.obstacle == nil && suitable.shortage == nil)
     func obstacle(_ change: (inout LogSuitability) -> Void) -> String {
       var other = suitable
       change(&other)
@@ -92,5 +92,10 @@ struct LoggedRowTests {
     let refused = obstacle { ($0.computed, $0.version) = (["tasks"], 180_000) }
     #expect(refused.contains("would refuse the programs' updates"))
     #expect(obstacle { $0.listed = ["tasks"] }.contains("a list of columns"))
+    var other = suitable
+    other.hasSender = false
+    #expect(other.shortage?.contains("max_wal_senders") == true)
+    other.hasSlot = false
+    #expect(other.shortage?.contains("max_replication_slots") == true)
   }
 }

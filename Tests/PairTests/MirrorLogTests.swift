@@ -143,6 +143,37 @@ struct MirrorLogTests {
     try company.stage.sql("UPDATE tasks SET title = title")
   }
 
+  @Test("with --capture auto, the database decides, and the mirror names the reason")
+  func automatic() async throws {
+    let company = try await Company.make(Self.tables)
+    let stage = company.stage
+    let logged = try await company.adopt(
+      "--table", "lists", "--table", "tasks", "--capture", "auto")
+    #expect(logged.output.contains("capture    from PostgreSQL's log\n"))
+    try await Self.end(nil, company)
+    let role = "plain_\(UUID().uuidString.prefix(8).lowercased())"
+    try stage.sql(
+      """
+      CREATE ROLE \(role) LOGIN BYPASSRLS; GRANT ALL ON ALL TABLES IN SCHEMA public TO \(role);
+      DROP SCHEMA ferry_mirror CASCADE;
+      DO 'BEGIN EXECUTE format(''GRANT CREATE ON DATABASE %I TO \(role)'', current_database()); END'
+      """)
+    let asked = [
+      "crm", "--server", company.server.url, "--space", Device.space, "--database",
+      stage.database.replacing("postgres@", with: "\(role)@"), "--table", "lists", "--capture",
+    ]
+    let planned = try await stage.mirror(["plan"] + asked + ["auto"])
+    #expect(planned.output.contains("the mirror's role lacks REPLICATION"))
+    let line = "capture    by triggers: PostgreSQL's log cannot be read: the mirror's role lacks"
+    #expect(try await stage.mirror(["adopt"] + asked + ["auto"]).output.contains(line))
+    // The same command, and one with the chosen way, go on with it.
+    #expect(try await stage.mirror(["adopt"] + asked + ["auto"]).output.contains(line))
+    #expect(try await stage.mirror(["adopt"] + asked + ["triggers"]).output.contains(line))
+    #expect(try await stage.mirror(["status", "crm"]).output.contains(line))
+    try await stage.mirror(["remove", "crm"])
+    try stage.sql("DROP OWNED BY \(role) CASCADE; DROP ROLE \(role)")
+  }
+
   @Test("an adoption without a slot leaves nothing, and goes on when there may be one")
   func noSlot() async throws {
     let company = try await Company.make(Self.tables)

@@ -69,7 +69,7 @@ extension MirrorCommands {
       return try await adoptGroup(
         try group(name, try spaceColumn(arguments), pattern, arguments), arguments)
     }
-    let started = try adoption(name, arguments)
+    let started = try await choosingCapture(try adoption(name, arguments), folder, arguments)
     try await warnOfRole(name, started.database)
     let plan = try await explained(name) {
       try await MirrorAdopter(started, in: folder, token: TokenOptions.token(arguments))

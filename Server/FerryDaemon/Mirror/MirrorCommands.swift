@@ -43,15 +43,6 @@ enum MirrorCommands {
     "server", value: "URL", help: "The server of the space.", default: "http://127.0.0.1:8080")
   static let spaceOption = OptionSpec("space", value: "NAME", help: "The space.", required: true)
 
-  static let captureOption = OptionSpec(
-    "capture", value: "WAY",
-    help: """
-      How PostgreSQL records the writes of programs: by triggers, or in its log. The log costs the \
-      programs less. It needs wal_level = logical, a role with REPLICATION, and the tables' owner.
-      """,
-    kind: .choice(MirrorCapture.allCases.map(\.rawValue)),
-    default: MirrorCapture.triggers.rawValue)
-
   static let nameArgument = ArgumentSpec(
     "name",
     help: "The name of the mirror (1 to 63 characters of a–z 0–9 _ -) or of the group (1 to 30).")
@@ -77,7 +68,8 @@ enum MirrorCommands {
     flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
-    let configuration = try addition(name, arguments)
+    let configuration = try await choosingCapture(
+      try addition(name, arguments), folder, arguments)
     try await warnOfRole(name, configuration.database)
     let plan = try await explained(name) {
       try await Mirror.add(

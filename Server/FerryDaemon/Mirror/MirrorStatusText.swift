@@ -22,6 +22,14 @@ extension Mirror.Status {
     stops.isEmpty ? nil : MirrorStopped(name: name, stops: stops)
   }
 
+  private var captureText: String {
+    switch capture {
+    case .log: "from PostgreSQL's log"
+    case .triggers:
+      captureReason.map { "by triggers: PostgreSQL's log cannot be read: \($0)" } ?? "by triggers"
+    }
+  }
+
   var lines: [String] {
     var lines = [
       "space      \(space)",
@@ -29,6 +37,7 @@ extension Mirror.Status {
       "role       \(role.name)",
     ]
     if let warning = role.warning { lines.append("warning    \(warning)") }
+    lines.append("capture    \(captureText)")
     if let log {
       lines.append(
         "log        " + (log.bytes.map { "\($0.grouped) bytes are kept" } ?? "the slot is lost"))
@@ -66,7 +75,8 @@ extension Mirror.Status {
     .object([
       ("mirror", .string(name)), ("space", .string(space)),
       ("applied", .string(String(applied))), ("head", .string(String(head))),
-      ("captured", .string(String(captured))),
+      ("captured", .string(String(captured))), ("capture", .string(capture.rawValue)),
+      ("captureReason", .string(orNull: captureReason)),
       ("role", .string(role.name)), ("warning", .string(orNull: role.warning)),
       ("stopped", .array(stops.map { .string($0.description) })),
       ("log", .string(orNull: log?.bytes.map { String($0) })),

@@ -75,9 +75,8 @@ extension MirrorCommands {
   ) async throws -> MirrorPreview {
     let token = try TokenOptions.token(arguments)
     if arguments.flag("add") {
-      return try await MirrorPreviewer(
-        try addition(name, arguments), in: folder, token: token
-      ).addition()
+      let asked = try await choosingCapture(try addition(name, arguments), folder, arguments)
+      return try await MirrorPreviewer(asked, in: folder, token: token).addition()
     }
     guard !arguments.strings("table").isEmpty else {
       throw UsageError(
@@ -88,9 +87,12 @@ extension MirrorCommands {
       let group = try group(name, try spaceColumn(arguments), pattern, arguments)
       return try await MirrorPreviewer.adoption(group, in: folder)
     }
-    return try await MirrorPreviewer(
-      try adoption(name, arguments), in: folder, token: token
-    ).adoption()
+    let asked = try await choosingCapture(try adoption(name, arguments), folder, arguments)
+    var preview = try await MirrorPreviewer(asked, in: folder, token: token).adoption()
+    if let reason = asked.captureReason {
+      preview.notes.append("triggers capture: PostgreSQL's log cannot be read: \(reason)")
+    }
+    return preview
   }
 
   /// Returns the settings of a mirror that makes its tables.

@@ -9,6 +9,32 @@ package enum MirrorCapture: String, Codable, Sendable, CaseIterable {
 }
 
 extension MirrorConfiguration {
+  /// Returns the settings with a way to capture. An existing mirror keeps its way.
+  ///
+  /// - Parameter isAutomatic: whether the log is chosen if PostgreSQL permits it, and otherwise
+  ///   triggers.
+  package func choosingCapture(
+    isAutomatic: Bool, in folder: MirrorFolder
+  ) async throws -> MirrorConfiguration {
+    var chosen = self
+    if folder.exists, let present = try? folder.configuration(),
+      isAutomatic || present.capture == capture
+    {
+      (chosen.capture, chosen.captureReason) = (present.capture, present.captureReason)
+      return chosen
+    }
+    guard isAutomatic else { return self }
+    chosen.captureReason = try await PostgresPool.once(database) { pool in
+      try await pool.run { connection in
+        let suitability = try LogSuitability(self, connection)
+        return try suitability.obstacle ?? suitability.shortage
+          ?? ReplicationStream.obstacle(to: database)
+      }
+    }
+    chosen.capture = chosen.captureReason == nil ? .log : .triggers
+    return chosen
+  }
+
   /// - Throws: ``MirrorFault`` if the log is to be read, and cannot be.
   func checkCapture(_ connection: PostgresConnection) throws {
     guard capture == .log else { return }
@@ -36,6 +62,8 @@ package struct LogSuitability: Sendable, Equatable {
   /// Tables in a publication with a list of columns: with former rows as a whole in the log,
   /// PostgreSQL would refuse the programs' updates.
   var listed: [String] = []
+  var hasSlot = true
+  var hasSender = true
 
   /// The reason against it; `nil` if there is none.
   package var obstacle: String? {
@@ -53,6 +81,13 @@ package struct LogSuitability: Sendable, Equatable {
     if let table = computed.first {
       return "table \(table) has a condition and computed columns, unknown to the log"
     }
+    return nil
+  }
+
+  /// The reason against one more reader; `nil` if there is none.
+  package var shortage: String? {
+    if !hasSlot { return "all of max_replication_slots are in use" }
+    if !hasSender { return "all of max_wal_senders are in use" }
     return nil
   }
 
@@ -79,7 +114,11 @@ package struct LogSuitability: Sendable, Equatable {
                 AND a.attgenerated <> '' AND NOT a.attisdropped) ORDER BY 1),
           ARRAY(SELECT c.relname::text FROM used JOIN pg_catalog.pg_class c USING (oid)
             WHERE EXISTS (SELECT FROM pg_catalog.pg_publication_rel p WHERE p.prrelid = c.oid
-              AND to_jsonb(p) ->> 'prattrs' IS NOT NULL) ORDER BY 1)
+              AND to_jsonb(p) ->> 'prattrs' IS NOT NULL) ORDER BY 1),
+          (SELECT count(*) FROM pg_catalog.pg_replication_slots)
+            < current_setting('max_replication_slots')::bigint,
+          (SELECT count(*) FROM pg_catalog.pg_stat_replication)
+            < current_setting('max_wal_senders')::bigint
         """),
       [
         .text(configuration.schema),
@@ -97,6 +136,7 @@ package struct LogSuitability: Sendable, Equatable {
     foreign = try row.array(4, of: String.self).compactMap(\.self)
     computed = try row.array(5, of: String.self).compactMap(\.self)
     listed = try row.array(6, of: String.self).compactMap(\.self)
+    (hasSlot, hasSender) = (try row.bool(7), try row.bool(8))
   }
 
   /// Creates a suitability from parts.

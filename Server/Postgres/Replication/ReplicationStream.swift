@@ -61,6 +61,18 @@ package final class ReplicationStream {
     source = Source(system: found[0], timeline: found[1])
   }
 
+  /// Returns the reason if no connection for the log can be made, such as through a proxy; `nil` if
+  /// one can.
+  package static func obstacle(to url: String) throws(PostgresError) -> String? {
+    do {
+      _ = try ReplicationStream(url: url, wakePipe: WakePipe())
+      return nil
+    } catch {
+      if error.kind == .invalidURL { throw error }
+      return "a connection for it fails: \(error.message)"
+    }
+  }
+
   /// Begins to read.
   ///
   /// - Parameter from: the position of the reader; the server may begin earlier.
