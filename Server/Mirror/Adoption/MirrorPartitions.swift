@@ -43,7 +43,7 @@ struct MirrorPartitions: Sendable, Equatable {
 
   /// Enters partitions with new triggers. Writes that named a later one before were not captured.
   static func enter(_ sql: MirrorSQL, _ connection: PostgresConnection) throws {
-    let found = sql.capture == .log ? try Self(sql, connection) : sql.capture.partitions
+    let found = try sql.capture == .log ? Self(sql, connection) : sql.capture.partitions
     guard let partitions = found else { return }
     let place: PostgresParameters = [.int8(sql.mirror), .text(sql.table.name.text)]
     var parameters = place
