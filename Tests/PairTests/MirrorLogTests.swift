@@ -105,6 +105,34 @@ struct MirrorLogTests {
     try await Self.end(again, company)
   }
 
+  @Test("the kept log has a limit, and beyond it the slot is lost: status shows both")
+  func limit() async throws {
+    let cluster = try PostgresCluster()
+    let company = try await Company.make(Self.tables, in: cluster)
+    let stage = company.stage
+    try await company.adopt("--table", "lists", "--table", "tasks", "--capture", "log")
+    try await company.join()
+    let unlimited = try await stage.mirror(["status", "crm"]).output
+    #expect(unlimited.contains("without max_slot_wal_keep_size, the log may fill the disk"))
+    try stage.sql("ALTER SYSTEM SET max_slot_wal_keep_size = '32MB'")
+    try stage.sql("SELECT pg_reload_conf()")
+    try await eventually("the log has a limit") {
+      try await !stage.mirror(["status", "crm"]).output.contains("warning    without")
+    }
+    for round in 1...6 {
+      try stage.sql("INSERT INTO lists VALUES ('round \(round)', 'unseen')")
+      try stage.sql("SELECT pg_switch_wal()")
+    }
+    try stage.sql("CHECKPOINT")
+    #expect(
+      try await stage.mirror(["status", "crm"]).output.contains("log        the slot is lost"))
+    let run = try stage.run()
+    try await company.expectEqual("SELECT id, name FROM lists ORDER BY id", count: 11)
+    try stage.sql("DELETE FROM lists WHERE name = 'unseen'")
+    try await company.expectEqual("SELECT id, name FROM lists ORDER BY id", count: 5)
+    try await Self.end(run, company)
+  }
+
   @Test("a table without whole former rows stops the mirror, and a repair continues it")
   func stops() async throws {
     let company = try await Self.adopted()
