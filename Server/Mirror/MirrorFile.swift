@@ -3,14 +3,13 @@ import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import FerrySyncClient
-import Foundation
 
 /// A mirror's own tables in the file of the replica. Triggers record there which rows a table in
 /// PostgreSQL may not have.
 struct MirrorFile: Sendable {
   let plan: MirrorPlan
 
-  private static func noted(_ table: MirrorTable) -> String {
+  static func noted(_ table: MirrorTable) -> String {
     quoted(Name("mirror.changed.\(table.name)"))
   }
 
@@ -105,7 +104,7 @@ struct MirrorFile: Sendable {
     try database.execute(
       single: """
         CREATE TABLE IF NOT EXISTS \(noted)(
-          \(columns.joined())turn INTEGER NOT NULL, PRIMARY KEY(\(keys.joined(separator: ", "))))
+          \(columns.joined())turn INTEGER NOT NULL, author TEXT, PRIMARY KEY(\(keys.joined(separator: ", "))))
         WITHOUT ROWID
         """)
     var isComplete = true
@@ -150,8 +149,8 @@ struct MirrorFile: Sendable {
       """
       DELETE FROM \(noted(table)) WHERE \(matches(table, row))
         AND (SELECT quiet FROM "mirror.turn") = 0;
-      INSERT INTO \(noted(table)) SELECT \(keys(table, row)), turn FROM "mirror.turn"
-        WHERE quiet = 0;
+      INSERT INTO \(noted(table)) SELECT \(keys(table, row)), turn, ferry_author()
+        FROM "mirror.turn" WHERE quiet = 0;
       """
     }
     return """
@@ -196,7 +195,7 @@ struct MirrorFile: Sendable {
     try database.execute(single: "DELETE FROM \(Self.noted(table))")
     try database.execute(
       single: """
-        INSERT INTO \(Self.noted(table)) SELECT \(Self.keys(table, "t.")), m.turn
+        INSERT INTO \(Self.noted(table)) SELECT \(Self.keys(table, "t.")), m.turn, NULL
         FROM \(quoted(table.name)) AS t, "mirror.turn" AS m
         """)
   }
@@ -206,7 +205,8 @@ struct MirrorFile: Sendable {
     let marks = table.key.map { _ in "?" }.joined(separator: ", ")
     try database.execute(
       repeated: """
-        INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn FROM "mirror.turn"
+        INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn, NULL
+        FROM "mirror.turn"
         """, key)
   }
 
@@ -214,7 +214,7 @@ struct MirrorFile: Sendable {
   func mark(_ table: MirrorTable, _ key: [Value], _ connection: SQLiteConnection) throws {
     let marks = table.key.map { _ in "?" }.joined(separator: ", ")
     try connection.run(
-      "INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn FROM \"mirror.turn\"",
+      "INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn, NULL FROM \"mirror.turn\"",
       SQLiteList(key))
   }
 
@@ -316,11 +316,13 @@ struct MirrorFile: Sendable {
   ) throws {
     let keys = Self.notedKeys(table).map { "d.\($0)" }
     let on = zip(keys, table.key).map { "t.\(quoted($1.name)) = \($0)" }
+    let order = try hasSeveralAuthors(table, connection) ? " ORDER BY d.author" : ""
     try read(
       place, table,
       from: "\(Self.noted(table)) d LEFT JOIN \(quoted(table.name)) t ON "
-        + on.joined(separator: " AND ") + " WHERE d.turn < \(turn) AND \(condition)",
-      keys: keys.joined(separator: ", "), withRecords: table.isMapped, connection, body)
+        + on.joined(separator: " AND ") + " WHERE d.turn < \(turn) AND \(condition)\(order)",
+      keys: keys.joined(separator: ", "), withRecords: table.isMapped, author: "d.author",
+      connection, body)
   }
 
   /// Passes each row of a table.
@@ -334,7 +336,8 @@ struct MirrorFile: Sendable {
 
   private func read(
     _ place: Int, _ table: MirrorTable, from source: String, keys: String,
-    withRecords: Bool = false, _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
+    withRecords: Bool = false, author: String = "NULL", _ connection: SQLiteConnection,
+    _ body: (MirrorRow) throws -> Void
   ) throws {
     let columns = table.columns.map { "t." + quoted($0.name) }
     let first = "t." + Self.first(table)
@@ -342,8 +345,8 @@ struct MirrorFile: Sendable {
       (SELECT n.record FROM ferry_keys n
         WHERE n.tbl = \(quoted(literal: table.name.text)) AND n.number = \(keys))
       """
-    let list = ([keys, "\(first) IS NOT NULL"] + columns + (withRecords ? [record] : []))
-      .joined(separator: ", ")
+    let rest = [withRecords ? record : "NULL", author]
+    let list = ([keys, "\(first) IS NOT NULL"] + columns + rest).joined(separator: ", ")
     var failure: (any Error)?
     try connection.forEach("SELECT \(list) FROM \(source)") { row in
       guard failure == nil else { return }
@@ -353,7 +356,8 @@ struct MirrorFile: Sendable {
         row.int64(width) == 1
         ? table.columns.indices.map { row.value(width + 1 + Int32($0)) } : nil
       var found = MirrorRow(table: place, key: keys, values: values)
-      if withRecords { found.record = row.optionalText(width + 1 + Int32(columns.count)) }
+      found.record = row.optionalText(width + 1 + Int32(columns.count))
+      found.device = row.optionalText(width + 2 + Int32(columns.count))
       do { try body(found) } catch { failure = error }
     }
     if let failure { throw failure }

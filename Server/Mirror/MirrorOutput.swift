@@ -26,7 +26,7 @@ struct MirrorOutput: Sendable {
     let deferred = try await parts.pool.run { try parts.ledger.deferred($0, canRetry: true) }
     guard isChanged || !deferred.isEmpty else { return .nothing }
     try await MirrorHolders(parts: parts).retryRefused()
-    let (turn, unchanged) = try await parts.replica.write { database in
+    let (turn, unchanged, authors) = try await parts.replica.write { database in
       var unchanged: Set<[String?]> = []
       // Each change may be what they wait for.
       for row in deferred {
@@ -38,8 +38,9 @@ struct MirrorOutput: Sendable {
         }
         try parts.file.mark(table, key, database)
       }
-      return (try parts.file.beginTurn(database), unchanged)
+      return (try parts.file.beginTurn(database), unchanged, try parts.file.authors(database))
     }
+    await parts.sides.owners.learn(authors, from: parts.replica)
     try await listRefused()
     let brought: Brought
     do {
@@ -137,6 +138,7 @@ struct MirrorOutput: Sendable {
             connection, parts.ledger, parts.sql, space: parts.sides.configuration.space,
             unchanged: unchanged.union(reverted), isCareful: isCareful)
           step.numbers = parts.sides.numbers
+          step.owner = { parts.sides.owners.owner(of: $0) }
           if let reader = parts.sides.reader {
             step.catchUp = { try reader.catchUp(within: LogReader.lockLimit) }
           }

@@ -40,6 +40,7 @@ package final class MirrorRounds: Sendable {
     var reader: LogReader?
     /// Counts of this process.
     let tally = MirrorTally()
+    let owners = MirrorOwners()
     /// The numbers of records in mapped tables; `nil` if there are none.
     package var numbers: MirrorNumbers?
     /// Runs a transaction that applies captured writes to the replica.

@@ -2,27 +2,6 @@ import FerryPlatform
 import FerryPostgres
 import FerryProtocol
 
-/// A row of the replica that the table in PostgreSQL may not have.
-struct MirrorRow: Sendable, Equatable {
-  /// The position of the table in the plan.
-  var table: Int
-  var key: [Value]
-  /// The values of the other columns; `nil` if the row is deleted.
-  var values: [Value]?
-  /// The record's identifier in a mapped table, if it is known.
-  var record: String?
-}
-
-/// A row of the replica as PostgreSQL reads it.
-struct MirrorTexts: Sendable {
-  var row: MirrorRow
-  var key: [String?]
-  /// The values of the other columns; `nil` if the row is deleted.
-  var texts: [String?]?
-
-  var bytes: Int { (texts ?? []).reduce(0) { $0 + ($1?.utf8.count ?? 0) } }
-}
-
 /// A program has written to a row right before a step changes it. The program's write comes first.
 struct WrittenMeanwhile: Error {}
 
@@ -44,6 +23,8 @@ struct MirrorStep {
   let isCareful: Bool
   /// The numbers of records in mapped tables.
   var numbers: MirrorNumbers?
+  /// Returns the owner of a device; `nil` if it is not known.
+  var owner: (String) -> String? = { _ in nil }
   /// Waits for captured writes.
   var catchUp: (() throws -> Void)?
   private let hasDeferred: Bool
@@ -59,6 +40,9 @@ struct MirrorStep {
   private var batchBytes = 0
   private var table = -1
   private var isDelete = false
+  private var device: String?
+  /// The value of `ferry.device` in the transaction; `nil` if it is not known.
+  private var shownDevice: String?
   /// Rows refused in this step.
   private var refused: [(row: MirrorRow, error: PostgresError)] = []
   /// Rows of adopted tables with values that PostgreSQL cannot hold.
@@ -99,9 +83,9 @@ struct MirrorStep {
   /// rows: a deleted parent takes along all remaining children.
   mutating func add(_ row: MirrorRow) throws {
     count += 1
-    if row.table != table || (row.values == nil) != isDelete {
+    if row.table != table || (row.values == nil) != isDelete || row.device != device {
       try flush()
-      (table, isDelete) = (row.table, row.values == nil)
+      (table, isDelete, device) = (row.table, row.values == nil, row.device)
     }
     let definition = sql[row.table].table
     let key: [String?]
@@ -188,6 +172,10 @@ struct MirrorStep {
     if !taken.isEmpty { throw NumbersTaken(table: definition.name, records: taken) }
   }
 
+  /// Names the author of the next rows to programs' triggers.
+  private static let showDevice = PostgresStatement.once(
+    "SELECT set_config('ferry.device', $1, true), set_config('ferry.user', $2, true)")
+
   /// - Parameter savepoint: the name of a savepoint to undo a refused write.
   /// - Returns: `true` if a row of the table has changed.
   @discardableResult
@@ -198,8 +186,14 @@ struct MirrorStep {
     let (step, answers) = (step(table), AnswerSQL(sql: sql[table]))
     let (keys, isDelete) = (PostgresParameters(columnsOf: rows.map(\.key)), first.texts == nil)
     var (writes, made): ([Int], Int?) = ([], nil)
+    let device = first.row.device ?? ""
+    let user = MirrorLedger.storable(owner(device) ?? "")
+    let isShown = shownDevice == device
+    // A failure takes it back.
+    shownDevice = nil
     let results = try connection.pipeline {
       if let savepoint { $0.add(.once("SAVEPOINT \(savepoint)")) }
+      if !isShown { $0.add(Self.showDevice, [.text(device), .text(user)]) }
       $0.add(.once(step.begin(isDelete: isDelete)))
       let parameters =
         isDelete
@@ -222,6 +216,7 @@ struct MirrorStep {
         $0.add(.once(step.made ?? answers.forgetMadeUpdates))
       }
     }
+    shownDevice = device
     if let (keys, rows) = devices(rows) {
       if isDelete {
         try keys.forget(rows.map(\.record), connection)
@@ -354,6 +349,7 @@ struct MirrorStep {
         refused.removeAll { $0.error.isAboutOthers }
       } catch let error as PostgresError where error.isAboutRow {
         try connection.execute("ROLLBACK TO SAVEPOINT ferry_group; RELEASE SAVEPOINT ferry_group")
+        shownDevice = nil
       }
     }
   }
@@ -367,7 +363,8 @@ struct MirrorStep {
         row, try definition.texts(ofKey: row.key),
         try definition.texts(ofColumns: row.values ?? []))
       if let last = parts.last, last.count < Self.batchMax, bytes <= Self.batchBytesMax,
-        last[0].row.table == row.table, (last[0].texts == nil) == (pending.texts == nil)
+        last[0].row.table == row.table, last[0].row.device == row.device,
+        (last[0].texts == nil) == (pending.texts == nil)
       {
         parts[parts.count - 1].append(pending)
       } else {

@@ -22,6 +22,17 @@ struct MirrorTakingTests {
     return MirrorFile(plan: try MirrorPlan(schema))
   }
 
+  /// Opens a database with the replica's function for the triggers: no device has written.
+  private static func database(_ folder: TemporaryDirectory) async throws -> LocalDatabase {
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    try await database.write {
+      try $0.connection.addFunction("ferry_author", argumentCount: 0, callers: .all) {
+        $1.setNull()
+      }
+    }
+    return database
+  }
+
   @Test("a transaction that is too large is recognised by its code, whatever its text")
   func tooManyWrites() {
     let (text, code) = ("the transaction writes more than 5", DatabaseError.tooManyWritesCode)
@@ -124,7 +135,7 @@ struct MirrorTakingTests {
   @Test("a full disk ends the transaction, and no write counts as rejected or taken")
   func fullDisk() async throws {
     let folder = try TemporaryDirectory()
-    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let database = try await Self.database(folder)
     let file = try Self.file()
     try await database.write { database in
       try database.execute("CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT)")
@@ -155,7 +166,7 @@ struct MirrorTakingTests {
   @Test("only a write that changes a mirrored column of a row brings it to the table")
   func changed() async throws {
     let folder = try TemporaryDirectory()
-    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let database = try await Self.database(folder)
     let file = try Self.file()
     /// Returns whether a write leaves rows to bring, and brings them.
     func brings(_ file: MirrorFile, _ statement: String) async throws -> Bool {
@@ -196,7 +207,7 @@ struct MirrorTakingTests {
   @Test("values that have waited for a column reach the table with the column")
   func waitedForColumn() async throws {
     let folder = try TemporaryDirectory()
-    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let database = try await Self.database(folder)
     let (file, wider) = (try Self.file(), try Self.file([DeclaredColumn("due", .text)]))
     try await database.write { database in
       try database.execute("CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT)")
@@ -218,7 +229,7 @@ struct MirrorTakingTests {
   @Test("rows that follow a program's write on devices, and not in PostgreSQL, reach the tables")
   func followers() async throws {
     let folder = try TemporaryDirectory()
-    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let database = try await Self.database(folder)
     var schema = SpaceSchema.empty
     schema.tables["lists"] = TableRules(
       definition: DeclaredTable(
@@ -263,7 +274,7 @@ struct MirrorTakingTests {
   @Test("a failed update of a company's row stays listed although a later one succeeds")
   func laterUpdate() async throws {
     let folder = try TemporaryDirectory()
-    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let database = try await Self.database(folder)
     var schema = SpaceSchema.empty
     schema.tables["tasks"] = TableRules(
       definition: DeclaredTable(
@@ -331,7 +342,7 @@ struct MirrorTakingTests {
   @Test("an answer changes a row as far as it is the one that PostgreSQL has refused")
   func answers() async throws {
     let folder = try TemporaryDirectory()
-    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let database = try await Self.database(folder)
     // The row, the values of PostgreSQL, the refused values, and the row afterwards.
     let cases: [([Value]?, [String?]?, [String?]?, [[Value]])] = [
       (["bad", 5], ["good", "3"], ["bad", "5"], [["good", 3]]),
@@ -360,7 +371,7 @@ struct MirrorTakingTests {
   @Test("a record of a device that gives way comes before the program's write")
   func givesWay() async throws {
     let folder = try TemporaryDirectory()
-    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let database = try await Self.database(folder)
     try await database.write { database in
       let file = try Self.counted(database)
       try database.execute("INSERT INTO tasks VALUES ('other', 'one', 1)")

@@ -28,6 +28,20 @@ struct RecordStateTests {
     }
   }
 
+  @Test("the newest author is the device that wrote last, by the order of the space")
+  func newestAuthor() {
+    let start = Act.insert(at: 1, by: 1, [Column("a", 0), Column("b", 0)])
+    let update = Act.update(at: 2, by: 2, [Column("c", 2)])
+    #expect(RecordState().newestAuthor == nil)
+    #expect(RecordState([start]).newestAuthor == RecordState([start]).inserted?.stamp.device)
+    let both = RecordState([start, update])
+    #expect(both.newestAuthor == both.columns.last?.stamp.device)
+    #expect(both.newestAuthor != both.inserted?.stamp.device)
+    let gone = RecordState([start, update, .delete(at: 3, by: 3)])
+    #expect(
+      gone.newestAuthor == gone.deleted?.stamp.device && gone.newestAuthor != both.newestAuthor)
+  }
+
   @Test("at equal times the greater device wins")
   func ties() {
     let start = Act.insert(at: 1, [Column("a", 0)])

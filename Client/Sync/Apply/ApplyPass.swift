@@ -272,7 +272,8 @@ extension ApplyPass {
       of: change.state, pending: pending, device: device, rules: plan.rules)
     // Only a write reads a row's values from the row.
     if arrival.isAside && !effect.isWrite { try aside?.restore(key) }
-    file.capture.beginApplying(key, effect == .delete ? .delete : .values)
+    file.capture.beginApplying(
+      key, effect == .delete ? .delete : .values, state: change.state)
     if !held.isEmpty { held.remove(key) }
     var row = Fate.Row(
       isRetry: arrival.isRetry, isEndOfList: isEndOfList, isAside: arrival.isAside,

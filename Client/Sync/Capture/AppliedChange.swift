@@ -27,6 +27,8 @@ struct AppliedChange {
 
   let key: RecordKey
   let effect: Effect
+  /// The writes of other devices to the record; `nil` if this device makes the change.
+  var state: RecordState?
   /// True if the record has its new state; triggers make all later writes.
   var isApplied = false
   /// True while this device deletes rows that go with the record, before SQLite deletes it.

@@ -106,9 +106,17 @@ final class CaptureContext {
   }
 
   /// Begins a remote change to one record.
-  func beginApplying(_ key: RecordKey, _ effect: AppliedChange.Effect) {
+  ///
+  /// - Parameter state: the record's new writes; `nil` if this device makes the change.
+  func beginApplying(
+    _ key: RecordKey, _ effect: AppliedChange.Effect, state: RecordState? = nil
+  ) {
     applied = AppliedChange(key: key, effect: effect)
+    applied.state = state
   }
+
+  /// The device whose change is being applied; `nil` outside of a remote change.
+  var author: DeviceID? { mode == .applying ? applied.state?.newestAuthor : nil }
 
   /// Returns the origin of a write to a table of `space` while this space applies a change.
   ///

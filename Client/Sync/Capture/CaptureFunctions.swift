@@ -48,6 +48,12 @@ extension CaptureContext {
     try connection.addFunction("ferry_applying", argumentCount: 2, callers: callers) {
       [unowned self] in $1.set(mode == .applying && isAppliedRecord($0, table: 0) ? 1 : 0)
     }
+    // For triggers of other modules, such as a mirror's.
+    try connection.addFunction("ferry_author", argumentCount: 0, callers: callers) {
+      [unowned self] _, answer in
+      guard let author, author != .server else { return answer.setNull() }
+      Array(author.description.utf8).withUnsafeBufferPointer { answer.set(text: $0) }
+    }
     try KeyFunctions.install(on: connection, self, callers: callers)
     try StagedChanges.install(on: connection, callers: callers)
     return recorder

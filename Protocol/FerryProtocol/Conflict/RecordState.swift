@@ -100,6 +100,16 @@ package struct RecordState: Sendable, Equatable {
     return newest
   }
 
+  /// The device that has written last to the record; `nil` if nothing has been written.
+  package var newestAuthor: DeviceID? {
+    var newest = [inserted, deleted].compactMap(\.self).max { $0.origin < $1.origin }
+      .map { (origin: $0.origin, device: $0.stamp.device) }
+    for column in columns where column.origin >= newest?.origin ?? 0 {
+      newest = (column.origin, column.stamp.device)
+    }
+    return newest?.device
+  }
+
   /// Merges one operation by the rules of the table. Every part named in the operation gets
   /// `sequence`, even if the operation lost. So the author's next pull brings the present values.
   package mutating func merge(
