@@ -31,23 +31,19 @@ struct SharedReplicaTests {
   func order() async throws {
     let threads = SharedThreads(name: "shared", count: 3)
     let executors = (0..<5).map { _ in threads.makeExecutor() }
-    let found = Mutex([[Int]](repeating: [], count: 5))
-    let running = Mutex([Bool](repeating: false, count: 5))
+    let lanes = (0..<5).map { _ in Jobs() }
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for (place, executor) in executors.enumerated() {
+      for (executor, jobs) in zip(executors, lanes) {
         group.addTask {
-          for number in 0..<200 {
-            try await executor.run {
-              #expect(!running.withLock { swap(&$0[place], true) })
-              found.withLock { $0[place].append(number) }
-              running.withLock { $0[place] = false }
-            }
-          }
+          for number in 0..<200 { try await executor.run { jobs.add(number) } }
         }
       }
       try await group.waitForAll()
     }
-    #expect(found.withLock { $0 } == [[Int]](repeating: Array(0..<200), count: 5))
+    for jobs in lanes {
+      #expect(jobs.numbers == Array(0..<200))
+      #expect(!jobs.overlapped)
+    }
   }
 
   @Test("a blocked executor holds up no other one, as long as a thread is free")
@@ -147,8 +143,20 @@ struct SharedReplicaTests {
   }
 }
 
-/// Sets a value. Returns the former one.
-private func swap(_ flag: inout Bool, _ value: Bool) -> Bool {
-  defer { flag = value }
-  return flag
+/// The jobs that ran on an executor, in order.
+private final class Jobs: Sendable {
+  private let state = Mutex((numbers: [Int](), isRunning: false, overlapped: false))
+
+  var numbers: [Int] { state.withLock { $0.numbers } }
+  /// True if a job began while another one ran.
+  var overlapped: Bool { state.withLock { $0.overlapped } }
+
+  func add(_ number: Int) {
+    state.withLock {
+      $0.overlapped = $0.overlapped || $0.isRunning
+      $0.isRunning = true
+      $0.numbers.append(number)
+    }
+    state.withLock { $0.isRunning = false }
+  }
 }

@@ -13,7 +13,8 @@ struct FollowedTable: Sendable, Equatable {
   /// Columns that have not travelled before.
   var added: [Name] = []
   var dropped: [Name] = []
-  /// Columns with another type, or made anew. No trigger has captured their values.
+  /// Columns with another type, or added again under a former name: no trigger captured their
+  /// values.
   var retyped: [Name] = []
   /// True if the rows are compared, whatever was recorded.
   var compares = false
