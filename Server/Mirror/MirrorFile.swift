@@ -149,7 +149,7 @@ struct MirrorFile: Sendable {
       """
       DELETE FROM \(noted(table)) WHERE \(matches(table, row))
         AND (SELECT quiet FROM "mirror.turn") = 0;
-      INSERT INTO \(noted(table)) SELECT \(keys(table, row)), turn, ferry_author()
+      INSERT INTO \(noted(table)) SELECT \(keys(table, row)), turn, change_author()
         FROM "mirror.turn" WHERE quiet = 0;
       """
     }

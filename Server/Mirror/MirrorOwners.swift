@@ -9,13 +9,16 @@ final class MirrorOwners: Sendable {
   private static let pageSize = 100
   /// Requests before one step: the next one learns the rest.
   private static let requestsMax = 10
+  /// Steps without a request after a refusal, and after another failure.
+  private static let pauses = (refused: 1_000, failed: 20)
   /// Devices in memory.
   private static let devicesMax = 10_000
 
   private struct State {
     /// Empty for a device that the server does not list.
     var owners: [String: String] = [:]
-    var isRefused = false
+    /// Steps to pass without a request.
+    var pause = 0
   }
 
   private let state = Mutex(State())
@@ -38,16 +41,19 @@ final class MirrorOwners: Sendable {
       } catch ReplicaError.refused(let problem)
         where [.forbidden, .unauthorized].contains(problem.code)
       {
-        return state.withLock { $0.isRefused = true }
+        return state.withLock { $0.pause = Self.pauses.refused }
       } catch {
-        return
+        return state.withLock { $0.pause = Self.pauses.failed }
       }
     }
   }
 
   private func unknown(_ devices: [String]) -> [DeviceID] {
     state.withLock { state in
-      if state.isRefused { return [] }
+      if state.pause > 0 {
+        state.pause -= 1
+        return []
+      }
       return devices.filter { state.owners[$0] == nil }.compactMap { DeviceID($0) }.sorted()
     }
   }

@@ -216,7 +216,6 @@ struct MirrorStep {
         $0.add(.once(step.made ?? answers.forgetMadeUpdates))
       }
     }
-    shownDevice = device
     if let (keys, rows) = devices(rows) {
       if isDelete {
         try keys.forget(rows.map(\.record), connection)
@@ -224,6 +223,7 @@ struct MirrorStep {
         try keys.place(rows, connection)
       }
     }
+    shownDevice = device
     if let made, !results[made].isEmpty { hasCaptured = true }
     return writes.contains { results[$0].affected > 0 }
   }
@@ -376,10 +376,14 @@ struct MirrorStep {
     return parts
   }
 
-  private func vacate(_ rows: [Pending]) throws {
+  private mutating func vacate(_ rows: [Pending]) throws {
     let step = step(rows[0].row.table)
     guard rows[0].texts != nil, let vacate = step.vacate else { return }
+    let device = rows[0].row.device ?? ""
+    let user = MirrorLedger.storable(owner(device) ?? "")
+    shownDevice = nil
     _ = try connection.pipeline {
+      $0.add(Self.showDevice, [.text(device), .text(user)])
       $0.add(.once(step.begin(isDelete: false)))
       $0.add(.once(step.own(vacate)), PostgresParameters(columnsOf: rows.map(\.key)))
     }

@@ -26,7 +26,7 @@ struct MirrorTakingTests {
   private static func database(_ folder: TemporaryDirectory) async throws -> LocalDatabase {
     let database = try await LocalDatabase.open(folder.file("mirror.db").path)
     try await database.write {
-      try $0.connection.addFunction("ferry_author", argumentCount: 0, callers: .all) {
+      try $0.connection.addFunction("change_author", argumentCount: 0, callers: .all) {
         $1.setNull()
       }
     }

@@ -49,7 +49,7 @@ extension CaptureContext {
       [unowned self] in $1.set(mode == .applying && isAppliedRecord($0, table: 0) ? 1 : 0)
     }
     // For triggers of other modules, such as a mirror's.
-    try connection.addFunction("ferry_author", argumentCount: 0, callers: callers) {
+    try connection.addFunction("change_author", argumentCount: 0, callers: callers) {
       [unowned self] _, answer in
       guard let author, author != .server else { return answer.setNull() }
       Array(author.description.utf8).withUnsafeBufferPointer { answer.set(text: $0) }

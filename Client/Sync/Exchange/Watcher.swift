@@ -149,8 +149,8 @@ package struct Watcher: Sendable {
         continue
       }
       let present = live.rounds
-      // An idle replica does not touch the file.
-      if present == rounds, progress.isReported { continue }
+      // Nobody else syncs the file: an idle replica does not touch it.
+      if options.isAlone, present == rounds, progress.isReported { continue }
       do {
         let applied = try await engine.thread.run { try $0.syncState().applied }
         rounds = present
