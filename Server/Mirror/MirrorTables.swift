@@ -54,10 +54,15 @@ struct MirrorTables {
         """
         SELECT place FROM unnest($1::text[], $2::text[]) WITH ORDINALITY t(target, function, place)
         WHERE to_regclass(target) IS NOT NULL AND to_regproc(function) IS NULL
+          -- Under the log, an own table has no trigger.
+          AND NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel p
+            JOIN pg_catalog.pg_publication b ON b.oid = p.prpubid
+            WHERE b.pubname = $3 AND p.prrelid = to_regclass(target))
         """),
       [
         .array(PostgresArray(own.map { Optional($0.target) })),
         .array(PostgresArray(own.map { Optional($0.function) })),
+        .text(MirrorLog.publication(number)),
       ]
     ).map { own[Int(try $0.int8(0)) - 1] }
     return try unknown.compactMap { sql in

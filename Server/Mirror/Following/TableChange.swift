@@ -109,7 +109,10 @@ enum TableChange: Sendable, Equatable {
   private static func obstacle(_ sides: Sides) -> String? {
     let (former, plan) = (sides.former, sides.plan)
     guard plan.definition.key.agrees(with: sides.known.key) else { return "its key is another one" }
-    for column in former.key where plan.type(of: column.name) != column.type {
+    for column in former.key {
+      let carried = plan.adoption.carried.first { Name($0.name) == column.name }
+      let type = carried.map { MirrorType.carried($0.type) } ?? plan.type(of: column.name)
+      if type == column.type { continue }
       return "column \(column.name) of its key has another type"
     }
     for column in former.columns {

@@ -178,7 +178,8 @@ struct LogWriter {
     _ = try begin()
     hasCaptured = true
     defer { (pending, bytes) = ([], 0) }
-    // A definition may have changed since the columns were read.
+    // A definition may have changed since: with as many columns, nothing would fail.
+    columns = [:]
     for _ in 0..<2 {
       if try capture(pending) == nil { return }
       columns = [:]
