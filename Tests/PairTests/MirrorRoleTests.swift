@@ -162,7 +162,7 @@ struct MirrorRoleTests {
     let rows: [[String?]] = [["a", "Eve", "50"], ["b", "Bob", "10"]]
     try await eventually("the rows are as the role may write them", from: run) {
       try await device.exchangeAll()
-      let here = try await device.rows(query).map { $0.map(\.text) }
+      let here = try await device.rows(query).map { $0.map(text(of:)) }
       return try here == rows && stage.rows(query) == rows
     }
     let entries = try await device.open().quarantine.entries()
@@ -295,5 +295,12 @@ struct MirrorRoleTests {
     try await Self.stop(run)
     try await stage.device.exchange()
     #expect(try await stage.device.rows("SELECT title FROM tasks") == [["seen"]])
+  }
+}
+
+private func text(of value: Value) -> String? {
+  switch value {
+  case .text(let text): text
+  default: nil
   }
 }
