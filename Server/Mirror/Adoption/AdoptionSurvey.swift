@@ -49,7 +49,7 @@ extension TableAdoption {
       faults += AdoptionPlan(suitable: tables, adoptions).refused
       let permitted = tables.map { table in
         var table = table
-        table.missingRights = []
+        table.grantMissingRights()
         return table
       }
       return AdoptionSurvey(

@@ -24,6 +24,15 @@ struct CompanyTable: Sendable, Equatable {
   var missingRights: [String] = []
 
   func column(_ name: String) -> CompanyColumn? { columns.first { Name($0.name) == Name(name) } }
+
+  /// Shows the table as it would be with all missing rights.
+  mutating func grantMissingRights() {
+    for place in columns.indices {
+      if missingRights.contains("INSERT") { columns[place].isInsertable = true }
+      if missingRights.contains("UPDATE") { columns[place].isUpdatable = true }
+    }
+    missingRights = []
+  }
 }
 
 /// A column of a company's table.
