@@ -69,11 +69,11 @@ struct StreamedTransactionsTests {
   @Test(
     "blocks in an impossible order are errors",
     arguments: [
-      [Self.start(5, isFirst: false)], [Self.stop], [Self.commit(5)],
-      [Self.start(5, isFirst: true), Self.start(6, isFirst: true)],
-      [Self.start(5, isFirst: true), Self.commit(5)],
-      [Self.start(5, isFirst: true), Self.stop, Self.start(5, isFirst: true)],
-      [Self.start(5, isFirst: true), Bytes.begin(6, commit: 8)],
+      [start(5, isFirst: false)], [stop], [commit(5)],
+      [start(5, isFirst: true), start(6, isFirst: true)],
+      [start(5, isFirst: true), commit(5)],
+      [start(5, isFirst: true), stop, start(5, isFirst: true)],
+      [start(5, isFirst: true), Bytes.begin(6, commit: 8)],
     ])
   func impossible(_ messages: [[UInt8]]) {
     #expect(throws: ReplicationFault.self) { try Self.effects(messages) }
