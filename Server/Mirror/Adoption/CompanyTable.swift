@@ -28,6 +28,7 @@ struct CompanyTable: Sendable, Equatable {
   /// Shows the table as it would be with all missing rights.
   mutating func grantMissingRights() {
     for place in columns.indices {
+      // text: a list of rights
       if missingRights.contains("INSERT") { columns[place].isInsertable = true }
       if missingRights.contains("UPDATE") { columns[place].isUpdatable = true }
     }
