@@ -80,7 +80,7 @@ struct TableChangeTests {
       text == .stopped("column n is integer on devices, and its new type would be text"))
     let key = try change(to: (1, Self.column("id", "text")), (2, Self.title), (3, Self.count))
     #expect(key == .stopped("its key is another one"))
-    // The same name under another number is a column made anew.
+    // The same name under another number is a new column.
     let again = try #require(
       followed(try change(to: (1, Self.id), (3, Self.count), (4, Self.title))))
     #expect(again.retyped == ["title"] && again.dropped.isEmpty)
