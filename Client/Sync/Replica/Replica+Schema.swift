@@ -119,9 +119,7 @@ extension Replica {
       }
     }
   }
-}
 
-extension Replica {
   /// Returns the schema of the space as of the last pull; ``SpaceSchema/empty`` before the first.
   package func pulledSchema() async throws -> SpaceSchema {
     try await thread.call { try $0.tables.schemas.current() }
