@@ -3,8 +3,8 @@ import FerryMirror
 import FerryPlatform
 
 /// `ferryd mirror adopt`.
-extension MirrorCommands {
-  static let adopt = CommandSpec(
+enum AdoptCommand {
+  static let root = CommandSpec(
     "adopt", summary: "Make tables of a company, with their rows, tables of a space.",
     discussion: """
       The tables keep their definition: they get triggers only. The space gets the definitions that it \
@@ -14,7 +14,7 @@ extension MirrorCommands {
       space does not have.
       """,
     options: [
-      serverOption,
+      MirrorCommands.serverOption,
       OptionSpec("space", value: "NAME", help: "The space, unless --space-name names many."),
       OptionSpec(
         "schema", value: "NAME", help: "The schema with the tables.", default: "public"),
@@ -56,32 +56,34 @@ extension MirrorCommands {
           With --space-column: a further table, without this column. All rows of it travel in each \
           space, as those of countries or of articles.
           """, repeated: true),
-      captureOption,
+      MirrorCommands.captureOption,
     ]
       + TokenOptions.options(
         """
         A token of the role admin; it is kept in the mirror's folder. The role writer is enough if \
         the space defines all tables already.
-        """), flags: [JSONOption.flag], arguments: [nameArgument]
+        """), flags: [JSONOption.flag], arguments: [MirrorCommands.nameArgument]
   ) { arguments in
-    let (name, folder) = try folder(arguments)
+    let (name, folder) = try MirrorCommands.folder(arguments)
     if let pattern = arguments.stringIfPresent("space-name") {
-      return try await adoptGroup(
-        try group(name, try spaceColumn(arguments), pattern, arguments), arguments)
+      return try await MirrorGroupCommands.adopt(
+        try MirrorGroupCommands.configuration(name, try spaceColumn(arguments), pattern, arguments),
+        arguments)
     }
-    let started = try await choosingCapture(try adoption(name, arguments), folder, arguments)
-    try await warnOfRole(name, started.database)
-    let plan = try await explained(name) {
+    let started = try await MirrorCommands.choosingCapture(
+      try adoption(name, arguments), folder, arguments)
+    try await MirrorCommands.warnOfRole(name, started.database)
+    let plan = try await MirrorCommands.explained(name) {
       try await MirrorAdopter(started, in: folder, token: TokenOptions.token(arguments))
         .begin()
     }
-    if try await explained(name, { try await Mirror.prepareAdoption(folder) }) {
+    if try await MirrorCommands.explained(name, { try await Mirror.prepareAdoption(folder) }) {
       try TextOutput.standardError.line(
         "note: the space has rows of these tables already: the company's rows with the same keys "
           + "replace them, and `ferryd mirror run` inserts the others into the tables")
     }
     let progress = ProgressBar("adopting", unit: .items("rows"))
-    let status = try await opened(name, folder) { mirror in
+    let status = try await MirrorCommands.opened(name, folder) { mirror in
       try await mirror.adoptRows { tables in
         let rows = tables.reduce(0) { $0 + $1.rows }
         progress.update(
@@ -113,7 +115,7 @@ extension MirrorCommands {
         .missingOption, "--space is missing", why: "the rows become rows of a space",
         next: "add --space NAME, or --space-name PATTERN")
     }
-    var configuration = try configuration(name, space: space, arguments)
+    var configuration = try MirrorCommands.configuration(name, space: space, arguments)
     configuration.adoptions = try adoptions(arguments)
     if let column {
       guard let value = column.value else {

@@ -18,7 +18,10 @@ enum MirrorCommands {
       do, and the space's rules decide conflicts. One process runs a mirror: `ferryd mirror run`, or \
       a server that has --mirror.
       """,
-    options: [mirrorsOption], subcommands: [plan, add, adopt, list, run, status, verify, remove],
+    options: [mirrorsOption],
+    subcommands: [
+      PlanCommand.root, AddCommand.root, AdoptCommand.root, list, run, status, verify, remove,
+    ],
     examples: [
       ExampleSpec(
         "Mirror a space into schema app",
@@ -46,49 +49,6 @@ enum MirrorCommands {
   static let nameArgument = ArgumentSpec(
     "name",
     help: "The name of the mirror (1 to 63 characters of a–z 0–9 _ -) or of the group (1 to 30).")
-
-  private static let add = CommandSpec(
-    "add", summary: "Create a mirror and its tables in PostgreSQL.",
-    discussion: """
-      Each table that the space's schema defines becomes a table with a type for each column, a key, \
-      indexes and foreign keys. Tables that exist must be empty. The user of --database owns the \
-      tables and needs the right to create schemas. --type gives a column another type: boolean, \
-      json, jsonb, timestamptz, timestamp, date, numeric or uuid.
-      """,
-    options: [
-      serverOption, spaceOption,
-      OptionSpec(
-        "schema", value: "NAME", help: "The schema with the tables.", default: "public"),
-      OptionSpec(
-        "table", value: "NAME", help: "A table to mirror, instead of all.", repeated: true),
-      OptionSpec(
-        "type", value: "TABLE.COLUMN=TYPE", help: "Another type of a column.", repeated: true),
-      captureOption,
-    ] + TokenOptions.options("A token of the role writer; it is kept in the mirror's folder."),
-    flags: [JSONOption.flag], arguments: [nameArgument]
-  ) { arguments in
-    let (name, folder) = try folder(arguments)
-    let configuration = try await choosingCapture(
-      try addition(name, arguments), folder, arguments)
-    try await warnOfRole(name, configuration.database)
-    let plan = try await explained(name) {
-      try await Mirror.add(
-        configuration, in: folder, token: TokenOptions.token(arguments))
-    }
-    let tables = plan.tables.map { "\(configuration.schema).\($0.name)" }
-    if arguments.flag("json") {
-      try TextOutput.standardOutput.line(
-        JSONText.object([
-          ("mirror", .string(name)), ("tables", .array(tables.map { .string($0) })),
-          ("omitted", .array(plan.omitted.map { .string($0) })),
-        ]).text)
-      return .done
-    }
-    for table in tables { try TextOutput.standardOutput.line("created \(table)") }
-    for reason in plan.omitted { try TextOutput.standardOutput.line("left out: \(reason)") }
-    try TextOutput.standardOutput.line("next: ferryd mirror run \(name)")
-    return .done
-  }
 
   /// Prints a warning if a mirror's role has rights beyond the database.
   static func warnOfRole(_ name: String, _ database: String) async throws {
@@ -187,7 +147,9 @@ enum MirrorCommands {
         kind: .choice(Mirror.Side.allCases.map(\.rawValue)))
     ], flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
-    if let group = try await group(arguments) { return try await verify(group, arguments) }
+    if let group = try await MirrorGroupCommands.group(arguments) {
+      return try await MirrorGroupCommands.verify(group, arguments)
+    }
     let (name, folder) = try folder(arguments)
     let side = arguments.stringIfPresent("repair").flatMap(Mirror.Side.init(rawValue:))
     let (found, unclaimed, status) = try await opened(name, folder) {
@@ -206,7 +168,8 @@ enum MirrorCommands {
       for rows in unclaimed { try TextOutput.standardOutput.line(rows.text) }
       for row in found { try TextOutput.standardOutput.line(row.text) }
       if let text = status.leftText { try TextOutput.standardOutput.line(text) }
-      try TextOutput.standardOutput.line(verdict(found.count, isRepaired: side != nil))
+      try TextOutput.standardOutput.line(
+        MirrorGroupCommands.verdict(found.count, isRepaired: side != nil))
     }
     return found.isEmpty || side != nil ? status.exit : .failed
   }
@@ -225,7 +188,7 @@ enum MirrorCommands {
     ], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
-    let group = try await group(arguments)
+    let group = try await MirrorGroupCommands.group(arguments)
     let forgets = arguments.flag("forget")
     try await explained(name) {
       var changed: [String] = []

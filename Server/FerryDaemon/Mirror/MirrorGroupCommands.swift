@@ -2,18 +2,20 @@ import FerryCommandLine
 import FerryMirror
 
 /// The commands of `ferryd mirror` for a group.
-extension MirrorCommands {
+enum MirrorGroupCommands {
   /// Returns the group named by a command; `nil` if the name is a mirror's.
   static func group(_ arguments: ParsedArguments) async throws -> MirrorGroup? {
-    let (name, folder) = try folder(arguments)
+    let (name, folder) = try MirrorCommands.folder(arguments)
     guard folder.isGroup else { return nil }
-    return try await explained(name) { try MirrorGroup(name, in: root(arguments)) }
+    return try await MirrorCommands.explained(name) {
+      try MirrorGroup(name, in: MirrorCommands.root(arguments))
+    }
   }
 
   // MARK: Adopting
 
   /// Returns the settings of a group.
-  static func group(
+  static func configuration(
     _ name: String, _ column: (name: String, value: String?)?, _ pattern: String,
     _ arguments: ParsedArguments
   ) throws -> MirrorGroupConfiguration {
@@ -23,33 +25,33 @@ extension MirrorCommands {
         why: "a group has a space for each value of a column",
         next: "write --space-column account_id --space-name 'account-{}', without --space")
     }
-    var mirror = try configuration(name, space: pattern, arguments)
+    var mirror = try MirrorCommands.configuration(name, space: pattern, arguments)
     guard mirror.capture == .triggers else {
       throw UsageError(
         .invalidValue, "--capture log does not fit --space-name",
         why: "the mirrors of a group capture by triggers", next: "leave out --capture")
     }
-    mirror.adoptions = try adoptions(arguments)
+    mirror.adoptions = try AdoptCommand.adoptions(arguments)
     return MirrorGroupConfiguration(
-      mirror, shared: try shared(arguments), column: column.name, pattern: pattern,
+      mirror, shared: try AdoptCommand.shared(arguments), column: column.name, pattern: pattern,
       token: try TokenOptions.token(arguments))
   }
 
   /// Begins a group, and uploads the rows of the existing values.
-  static func adoptGroup(
+  static func adopt(
     _ configuration: MirrorGroupConfiguration, _ arguments: ParsedArguments
   ) async throws -> ExitStatus {
     let name = configuration.name
-    let root = try root(arguments)
-    try await warnOfRole(name, configuration.database)
-    let (group, failed) = try await explained(name) {
+    let root = try MirrorCommands.root(arguments)
+    try await MirrorCommands.warnOfRole(name, configuration.database)
+    let (group, failed) = try await MirrorCommands.explained(name) {
       let group = try await MirrorGroup.begin(configuration, in: root)
       return (group, try await group.beginMirrors().failed)
     }
     let mirrors = group.mirrors()
     let progress = ProgressBar("adopting", unit: .items("spaces"), total: Int64(mirrors.count))
     let results = try await eachAtOnce(mirrors) { name in
-      try await opened(name, group.mirror(name)) { mirror in
+      try await MirrorCommands.opened(name, group.mirror(name)) { mirror in
         try await mirror.adoptRows { _ in }
         progress.advance(by: 1)
         return try await mirror.status()
@@ -134,12 +136,14 @@ extension MirrorCommands {
     _ group: MirrorGroup, _ arguments: ParsedArguments
   ) async throws -> ExitStatus {
     let name = group.configuration.name
-    let (wanted, stops) = try await explained(name) {
+    let (wanted, stops) = try await MirrorCommands.explained(name) {
       (try await group.wanted(), try await group.stops())
     }
-    let limit = try listLimit(arguments)
+    let limit = try MirrorCommands.listLimit(arguments)
     let results = try await each(group.mirrors()) { mirror in
-      try await explained(mirror) { try await Mirror.status(group.mirror(mirror), limit: limit) }
+      try await MirrorCommands.explained(mirror) {
+        try await Mirror.status(group.mirror(mirror), limit: limit)
+      }
     }
     try report(results, wanted, stops, name, arguments)
     guard results.allSatisfy(\.isDone) else { return .failed }
@@ -203,14 +207,16 @@ extension MirrorCommands {
     // All mirrors of a group have the same tables, so one of them finds the unclaimed rows.
     var unclaimed: [UnclaimedRows]?
     let results = try await each(group.mirrors()) { name in
-      try await opened(name, group.mirror(name)) { mirror in
+      try await MirrorCommands.opened(name, group.mirror(name)) { mirror in
         let found = try await mirror.verify(repairing: side)
         if unclaimed == nil { unclaimed = try await mirror.unclaimedRows() }
         return found
       }
     }
     let count = results.reduce(0) { $0 + ((try? $1.value.get().count) ?? 0) }
-    let wanted = try await explained(group.configuration.name) { try await group.wanted() }
+    let wanted = try await MirrorCommands.explained(group.configuration.name) {
+      try await group.wanted()
+    }
     if arguments.flag("json") {
       let answers = results.map { result in
         result.json { found in

@@ -18,7 +18,9 @@ extension MirrorCommands {
         kind: .integer(1...rowsMax), default: "1000")
     ], flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
-    if let group = try await group(arguments) { return try await show(group, arguments) }
+    if let group = try await MirrorGroupCommands.group(arguments) {
+      return try await MirrorGroupCommands.show(group, arguments)
+    }
     let (name, folder) = try folder(arguments)
     let limit = try listLimit(arguments)
     let status = try await explained(name) { try await Mirror.status(folder, limit: limit) }

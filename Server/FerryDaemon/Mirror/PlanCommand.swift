@@ -3,8 +3,8 @@ import FerryMirror
 import FerryPlatform
 
 /// `ferryd mirror plan`.
-extension MirrorCommands {
-  static let plan = CommandSpec(
+enum PlanCommand {
+  static let root = CommandSpec(
     "plan", summary: "Show the effects of `adopt` or `add` before, without any change.",
     discussion: """
       The options are those of `ferryd mirror adopt`, and with --add those of `ferryd mirror add`. The \
@@ -16,7 +16,7 @@ extension MirrorCommands {
       reasons for a stop. Exit code 0: the command would begin, or the mirror would run. Exit code 1: \
       it would be refused. Exit code 4: the mirror has stopped, or would stop itself.
       """,
-    options: adopt.options.filter { $0.name != "table" } + [
+    options: AdoptCommand.root.options.filter { $0.name != "table" } + [
       OptionSpec(
         "table", value: "NAME", help: "A table to adopt, or with --add to mirror instead of all.",
         repeated: true),
@@ -26,7 +26,7 @@ extension MirrorCommands {
     ],
     flags: [
       FlagSpec("add", help: "Show the effects of `ferryd mirror add`."), JSONOption.flag,
-    ], arguments: [nameArgument],
+    ], arguments: [MirrorCommands.nameArgument],
     examples: [
       ExampleSpec(
         "See how a table would travel",
@@ -35,9 +35,9 @@ extension MirrorCommands {
       ExampleSpec("See the changes since a mirror was made", "ferryd mirror plan crm"),
     ]
   ) { arguments in
-    let (name, folder) = try folder(arguments)
+    let (name, folder) = try MirrorCommands.folder(arguments)
     let isPresent = try isPresent(name, folder, arguments)
-    let preview = try await explained(name) {
+    let preview = try await MirrorCommands.explained(name) {
       isPresent
         ? try await MirrorPreviewer.present(folder) : try await future(name, folder, arguments)
     }
@@ -75,7 +75,8 @@ extension MirrorCommands {
   ) async throws -> MirrorPreview {
     let token = try TokenOptions.token(arguments)
     if arguments.flag("add") {
-      let asked = try await choosingCapture(try addition(name, arguments), folder, arguments)
+      let asked = try await MirrorCommands.choosingCapture(
+        try AddCommand.configuration(name, arguments), folder, arguments)
       return try await MirrorPreviewer(asked, in: folder, token: token).addition()
     }
     guard !arguments.strings("table").isEmpty else {
@@ -84,31 +85,16 @@ extension MirrorCommands {
         next: "add --table NAME, or --add for a mirror that makes its tables")
     }
     if let pattern = arguments.stringIfPresent("space-name") {
-      let group = try group(name, try spaceColumn(arguments), pattern, arguments)
+      let group = try MirrorGroupCommands.configuration(
+        name, try AdoptCommand.spaceColumn(arguments), pattern, arguments)
       return try await MirrorPreviewer.adoption(group, in: folder)
     }
-    let asked = try await choosingCapture(try adoption(name, arguments), folder, arguments)
+    let asked = try await MirrorCommands.choosingCapture(
+      try AdoptCommand.adoption(name, arguments), folder, arguments)
     var preview = try await MirrorPreviewer(asked, in: folder, token: token).adoption()
     if let reason = asked.captureReason {
       preview.notes.append("triggers capture: PostgreSQL's log cannot be read: \(reason)")
     }
     return preview
-  }
-
-  /// Returns the settings of a mirror that makes its tables.
-  static func addition(
-    _ name: String, _ arguments: ParsedArguments
-  ) throws -> MirrorConfiguration {
-    var configuration = try configuration(name, space: try arguments.string("space"), arguments)
-    for text in arguments.strings("type") {
-      let parts = text.parts(at: "=", most: 2).map(String.init)
-      guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
-        throw UsageError(
-          .invalidValue, "'\(text)' gives no type", why: "--type takes TABLE.COLUMN=TYPE",
-          next: "write --type tasks.done=boolean")
-      }
-      configuration.types[parts[0]] = parts[1]
-    }
-    return configuration
   }
 }
