@@ -11,6 +11,12 @@ struct AnswerSQL {
     sql.table.columns.filter { ![.max, .min, .setUnion].contains($0.policy) }
   }
 
+  /// Returns the condition of captured rows that are answers. One whose row no device can hold has
+  /// former values, too.
+  static func isAnswer(_ row: String) -> String {
+    "\(row).kind = 'A' OR \(row).kind = 'X' AND \(row).olds IS NOT NULL"
+  }
+
   /// Removes captured updates of rows that their transaction has captured as a whole: a trigger's
   /// change of a counter would count twice.
   ///
@@ -106,7 +112,8 @@ struct AnswerSQL {
         CASE WHEN f.fault IS NULL THEN \(sql.columnNames) ELSE '{}' END,
         CASE WHEN f.fault IS NOT NULL THEN ARRAY[f.fault]
           WHEN \(isThere) THEN \(sql.columnTexts("t.")) END,
-        \(sent), \(reason.map { "x.\($0)" } ?? words ?? "NULL")
+        CASE WHEN f.fault IS NULL THEN \(sent) ELSE '{}'::text[] END,
+        \(reason.map { "x.\($0)" } ?? words ?? "NULL")
       FROM unnest(\(parameters.joined(separator: ", ")))
           AS x(\((names + [reason].compactMap(\.self)).joined(separator: ", ")))
         LEFT JOIN \(sql.travelling) t ON \(sql.matches)

@@ -86,15 +86,17 @@ struct LoggedRowsSQL {
       """
   }
 
-  /// Removes captured rows of a transaction. The parameters are the transaction and the keys.
+  /// Removes logged rows of a transaction. The parameters are the transaction and the keys. The
+  /// answers stay: the step has captured them after the mark.
   func forgetCaptured(areDeleted: Bool) -> String {
-    """
-    DELETE FROM \(MirrorSQL.ledger).captured c
-    USING (SELECT ARRAY(SELECT json_array_elements_text(e)) AS key
-      FROM json_array_elements($2::text::json) e) k
-    WHERE c.xid = $1::text::xid8 AND c.mirror = \(sql.mirror) AND c.tab = \(sql.literal)
-      AND c.key = k.key \(areDeleted ? "" : "AND c.kind = 'D'")
-    """
+    let kinds = areDeleted ? "NOT (\(AnswerSQL.isAnswer("c")))" : "c.kind = 'D'"
+    return """
+      DELETE FROM \(MirrorSQL.ledger).captured c
+      USING (SELECT ARRAY(SELECT json_array_elements_text(e)) AS key
+        FROM json_array_elements($2::text::json) e) k
+      WHERE c.xid = $1::text::xid8 AND c.mirror = \(sql.mirror) AND c.tab = \(sql.literal)
+        AND c.key = k.key AND \(kinds)
+      """
   }
 
   /// Captures logged rows of several tables in the order of the log.
