@@ -152,7 +152,7 @@ struct MirrorTables {
     let schema = MirrorSQL.unlessPresent(schema: Name(configuration.schema))
     let tables = (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
     let parts = own.flatMap(\.parts) + own.flatMap(\.references)
-    var capture = captures(sql, number)
+    var capture = try captures(sql, number)
     let layout = (tables + parts.map(\.statement) + capture + ["adopting: \(isAdopting)"])
       .joined(separator: ";\n")
     let known = try connection.query(
@@ -166,7 +166,7 @@ struct MirrorTables {
     if group != nil {
       try members.lock(sql.map(\.function))
       sql = try sql.map(members.joined)
-      capture = captures(sql, number)
+      capture = try captures(sql, number)
     }
     try lock(sql, isLogged: isLogged)
     if !isLogged {
@@ -199,9 +199,14 @@ struct MirrorTables {
     return .group(group, by: space)
   }
 
-  private func captures(_ sql: [MirrorSQL], _ number: Int64) -> [String] {
-    sql.contains { $0.capture == .log }
-      ? MirrorLog.capture(sql, number) : sql.flatMap { $0.triggers?.statements ?? [] }
+  private func captures(_ sql: [MirrorSQL], _ number: Int64) throws -> [String] {
+    guard sql.contains(where: { $0.capture == .log }) else {
+      return sql.flatMap { $0.triggers?.statements ?? [] }
+    }
+    let relations = try sql.flatMap {
+      try MirrorPartitions($0, connection)?.relations ?? [$0.target]
+    }
+    return MirrorLog.capture(sql, relations, number)
   }
 
   /// Locks the tables without all of their triggers, or without their whole former rows in the log.

@@ -232,7 +232,7 @@ struct MirrorNameTests {
     sql.capture = .log
     let step = StepSQL(sql: sql)
     keys.append(PostgresArray<String>(["one"]))
-    for statement in MirrorLog.capture([sql], sql.mirror) {
+    for statement in MirrorLog.capture([sql], [sql.target], sql.mirror) {
       try connection.execute(single: statement)
     }
     let rows: PostgresParameters = [

@@ -2,7 +2,7 @@ import FerryPostgres
 import FerryProtocol
 
 /// The partitions of an adopted table. A statement runs the triggers of the table that it names
-/// alone, so each partition has all triggers.
+/// alone, so each partition has all triggers. In the log, rows have the names of their partitions.
 struct MirrorPartitions: Sendable, Equatable {
   /// The table and all partitions, of all levels, with quoted names.
   var relations: [String]
@@ -12,9 +12,19 @@ struct MirrorPartitions: Sendable, Equatable {
   static let tables = """
     CREATE TABLE IF NOT EXISTS ferry_mirror.partitions(  -- adopted tables with partitions
       mirror bigint NOT NULL, tab text NOT NULL, part oid NOT NULL,
+      attached text,                        -- the transactions that attached it
       compared boolean NOT NULL,            -- false: the space may lack rows of the partition
       PRIMARY KEY (mirror, tab, part));
     """
+
+  /// Returns the transactions that attached a partition and the tables above it. A partition that was
+  /// detached for a moment has others.
+  fileprivate static func attached(_ part: String) -> String {
+    """
+    (SELECT string_agg(i.xmin::text, ',' ORDER BY i.inhrelid) FROM pg_catalog.pg_inherits i
+      WHERE i.inhrelid IN (SELECT relid FROM pg_partition_ancestors(\(part)) a(relid)))
+    """
+  }
 
   /// Reads the partitions of a table; `nil` if it is not divided.
   init?(_ sql: MirrorSQL, _ connection: PostgresConnection) throws {
@@ -33,11 +43,12 @@ struct MirrorPartitions: Sendable, Equatable {
 
   /// Enters partitions with new triggers. Writes that named a later one before were not captured.
   static func enter(_ sql: MirrorSQL, _ connection: PostgresConnection) throws {
-    guard let partitions = sql.capture.partitions else { return }
+    let found = try sql.capture == .log ? Self(sql, connection) : sql.capture.partitions
+    guard let partitions = found else { return }
     let place: PostgresParameters = [.int8(sql.mirror), .text(sql.table.name.text)]
     var parameters = place
     parameters.append(PostgresArray(partitions.relations.map { Optional($0) }))
-    let found = try connection.query(
+    let new = try connection.query(
       .once(
         """
         WITH known AS (SELECT part FROM ferry_mirror.partitions WHERE mirror = $1 AND tab = $2)
@@ -45,8 +56,8 @@ struct MirrorPartitions: Sendable, Equatable {
         FROM unnest($3::text[]) WITH ORDINALITY r(relation, place)
         WHERE relation::regclass NOT IN (SELECT part FROM known)
         """), parameters)
-    if found.isEmpty { return }
-    let rows = try found.map { row in
+    if new.isEmpty { return }
+    let rows = try new.map { row in
       let relation = partitions.relations[Int(try row.int8(0)) - 1]
       // All rows of the first ones are uploaded, or compared with those of a former mirror.
       let isCompared = try row.bool(1) ? "true" : "NOT EXISTS (SELECT FROM \(relation))"
@@ -55,8 +66,8 @@ struct MirrorPartitions: Sendable, Equatable {
     _ = try connection.query(
       .once(
         """
-        INSERT INTO ferry_mirror.partitions(mirror, tab, part, compared)
-        SELECT $1, $2, part, compared
+        INSERT INTO ferry_mirror.partitions(mirror, tab, part, attached, compared)
+        SELECT $1, $2, part, \(attached("part")), compared
         FROM (VALUES \(rows.joined(separator: ", "))) r(part, compared)
         """), place)
   }
@@ -77,12 +88,15 @@ extension MirrorLedger {
         "mirror_partitions",
         """
         WITH known AS (SELECT * FROM ferry_mirror.partitions WHERE mirror = $1),
-          present AS (SELECT r.tab, t.relid::oid AS part FROM ferry_mirror.recorded r
+          present AS (SELECT r.tab, t.relid::oid AS part,
+              \(MirrorPartitions.attached("t.relid")) AS attached
+            FROM ferry_mirror.recorded r
             CROSS JOIN LATERAL pg_partition_tree(to_regclass(r.target)) t WHERE r.mirror = $1
               AND r.tab IN (SELECT tab FROM known))
         SELECT EXISTS (SELECT tab, part FROM present EXCEPT SELECT tab, part FROM known),
           EXISTS (SELECT FROM known WHERE NOT compared)
-            OR EXISTS (SELECT tab, part FROM known EXCEPT SELECT tab, part FROM present)
+            OR EXISTS (SELECT tab, part, attached FROM known
+              EXCEPT SELECT tab, part, attached FROM present)
         """), [.int8(number)]
     ).first
     return PartitionsLook(
@@ -91,7 +105,17 @@ extension MirrorLedger {
 
   /// Returns the partitions to forget or to record after a comparison.
   func uncomparedPartitions(_ connection: PostgresConnection) throws -> [Int64] {
-    try connection.query(
+    // Writes to a partition that was detached for a moment were not captured.
+    _ = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.partitions p SET attached = a.attached, compared = false
+        FROM (SELECT tab, part, \(MirrorPartitions.attached("part::regclass")) AS attached
+          FROM ferry_mirror.partitions WHERE mirror = $1) a
+        WHERE p.mirror = $1 AND p.tab = a.tab AND p.part = a.part
+          AND p.attached IS DISTINCT FROM a.attached
+        """), [.int8(number)])
+    return try connection.query(
       .once(
         """
         SELECT p.part::bigint FROM ferry_mirror.partitions p

@@ -24,6 +24,9 @@ struct LogWriter {
   private var tables: [MirrorSQL] = []
   /// The tables by their names in PostgreSQL.
   private var places: [[String]: Int] = [:]
+  private var hasPartitions = false
+  /// The tables of partitions, by their identifiers; `nil` for those of no table any more.
+  private var partitions: [UInt32: Int?] = [:]
   private var pending: [Pending] = []
   private var bytes = 0
   /// Columns of the tables as they are now, in order.
@@ -35,20 +38,43 @@ struct LogWriter {
   /// True if the last transactions have captured anything, or stopped the mirror.
   private(set) var hasCaptured = false
   /// True if the mirror has to compare all rows.
-  private var hasTruncated = false
+  private var hasGap = false
 
   init(_ connection: PostgresConnection, _ log: MirrorLog) {
     (self.connection, self.log) = (connection, log)
   }
 
   /// True if something waits for ``commit(_:)``.
-  var isDirty: Bool { transaction != nil || !pending.isEmpty || hasTruncated }
+  var isDirty: Bool { transaction != nil || !pending.isEmpty || hasGap }
 
   mutating func use(_ tables: [MirrorSQL]) {
     self.tables = tables
     places = [:]
     for (place, sql) in tables.enumerated() { places[[sql.schema, sql.table.name.text]] = place }
-    columns = [:]
+    (columns, partitions) = ([:], [:])
+    hasPartitions = tables.contains(where: Self.isPartitioned)
+  }
+
+  private static func isPartitioned(_ sql: MirrorSQL) -> Bool {
+    sql.table.adoption?.isPartitioned == true
+  }
+
+  /// Returns the table of a relation, also of a partition; `nil` if there is none.
+  private mutating func table(of relation: PgoutputRelation) throws -> Int? {
+    if let place = places[[relation.schema, relation.name]] { return place }
+    guard hasPartitions else { return nil }
+    if let known = partitions[relation.id] { return known }
+    let root = try connection.query(
+      .once(
+        """
+        SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c
+          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = pg_partition_root($1::bigint::oid)
+        """), [.int8(Int64(relation.id))]
+    ).first.map { [try $0.text(0), try $0.text(1)] }
+    let found = root.flatMap { places[$0] }
+    partitions[relation.id] = found
+    return found
   }
 
   // MARK: Changes
@@ -78,13 +104,20 @@ struct LogWriter {
       }
     case .truncate(let relation):
       // The log does not name the rows.
-      if places[[relation.schema, relation.name]] != nil { hasTruncated = true }
+      if try table(of: relation) != nil || hasPartitions { hasGap = true }
     case .insert(let relation, _), .update(let relation, _, _), .delete(let relation, _):
-      guard let table = places[[relation.schema, relation.name]] else {
+      guard let table = try table(of: relation) else {
+        // It may be of a partition that is detached or gone by now.
+        hasGap = hasGap || hasPartitions
+        if hasPartitions { return }
         return try stop(relation.name, "a table of another name has the writes to it")
       }
       if open == tables[table].function { return }
-      guard relation.hasWholeRows, let row = LoggedRow(change) else {
+      let isPartitioned = Self.isPartitioned(tables[table])
+      guard let row = LoggedRow(change), relation.hasWholeRows || isPartitioned else {
+        // A new partition has its own identity until the next round.
+        hasGap = hasGap || isPartitioned
+        if isPartitioned { return }
         return try stop(
           relation.name, "its REPLICA IDENTITY is not FULL, so former values are unknown")
       }
@@ -244,9 +277,10 @@ struct LogWriter {
         UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn,
           gaps = gaps + CASE WHEN $3 THEN 1 ELSE 0 END
         WHERE mirror = $1
-        """), [.int8(log.number), .text(end.description), .bool(hasTruncated)])
+        """), [.int8(log.number), .text(end.description), .bool(hasGap)])
     try connection.execute("COMMIT")
-    defer { (transaction, hasCaptured, hasTruncated) = (nil, false, false) }
-    return hasCaptured || hasTruncated
+    // A partition may be another table's by the next transaction.
+    defer { (transaction, hasCaptured, hasGap, partitions) = (nil, false, false, [:]) }
+    return hasCaptured || hasGap
   }
 }

@@ -62,8 +62,6 @@ package struct LogSuitability: Sendable, Equatable {
   /// Tables in a publication with a list of columns: with former rows as a whole in the log,
   /// PostgreSQL would refuse the programs' updates.
   var listed: [String] = []
-  /// Tables with partitions: each new one would need another identity of rows.
-  var partitioned: [String] = []
   var hasSlot = true
   var hasSender = true
 
@@ -77,7 +75,6 @@ package struct LogSuitability: Sendable, Equatable {
     if let table = listed.first {
       return "table \(table) is in a publication with a list of columns"
     }
-    if let table = partitioned.first { return "table \(table) is partitioned" }
     if let table = computed.first, version >= 180_000 {
       return "table \(table) has computed columns: PostgreSQL would refuse the programs' updates"
     }
@@ -101,32 +98,27 @@ package struct LogSuitability: Sendable, Equatable {
     let rows = try connection.query(
       .once(
         """
+        WITH named AS (SELECT c.oid, c.relname::text AS name FROM pg_catalog.pg_class c
+            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = $1 AND c.relname = ANY($2::text[])),
+          used AS (SELECT oid FROM named
+            UNION SELECT t.relid FROM named CROSS JOIN LATERAL pg_partition_tree(named.oid) t)
         SELECT current_setting('server_version_num')::int4, current_setting('wal_level'),
           (SELECT rolreplication OR rolsuper FROM pg_catalog.pg_roles WHERE rolname = session_user),
           has_database_privilege(current_database(), 'CREATE'),
-          ARRAY(SELECT c.relname::text FROM pg_catalog.pg_class c
-            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-            WHERE n.nspname = $1 AND c.relname = ANY($2::text[])
-              AND NOT pg_has_role(c.relowner, 'USAGE') ORDER BY 1),
-          ARRAY(SELECT c.relname::text FROM pg_catalog.pg_class c
-            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-            WHERE n.nspname = $1 AND (c.relname = ANY($3::text[])
-              OR current_setting('server_version_num')::int4 >= 180000
-                AND c.relname = ANY($2::text[])) AND EXISTS (
-              SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid
+          ARRAY(SELECT c.relname::text FROM used JOIN pg_catalog.pg_class c USING (oid)
+            WHERE NOT pg_has_role(c.relowner, 'USAGE') ORDER BY 1),
+          ARRAY(SELECT name FROM named WHERE (name = ANY($3::text[])
+              OR current_setting('server_version_num')::int4 >= 180000) AND EXISTS (
+              SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = named.oid
                 AND a.attgenerated <> '' AND NOT a.attisdropped) ORDER BY 1),
-          ARRAY(SELECT c.relname::text FROM pg_catalog.pg_class c
-            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-            WHERE n.nspname = $1 AND c.relname = ANY($2::text[]) AND EXISTS (
-              SELECT FROM pg_catalog.pg_publication_rel p WHERE p.prrelid = c.oid
-                AND to_jsonb(p) ->> 'prattrs' IS NOT NULL) ORDER BY 1),
+          ARRAY(SELECT c.relname::text FROM used JOIN pg_catalog.pg_class c USING (oid)
+            WHERE EXISTS (SELECT FROM pg_catalog.pg_publication_rel p WHERE p.prrelid = c.oid
+              AND to_jsonb(p) ->> 'prattrs' IS NOT NULL) ORDER BY 1),
           (SELECT count(*) FROM pg_catalog.pg_replication_slots)
             < current_setting('max_replication_slots')::bigint,
           (SELECT count(*) FROM pg_catalog.pg_stat_replication)
-            < current_setting('max_wal_senders')::bigint,
-          ARRAY(SELECT c.relname::text FROM pg_catalog.pg_class c
-            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-            WHERE n.nspname = $1 AND c.relname = ANY($2::text[]) AND c.relkind = 'p' ORDER BY 1)
+            < current_setting('max_wal_senders')::bigint
         """),
       [
         .text(configuration.schema),
@@ -145,7 +137,6 @@ package struct LogSuitability: Sendable, Equatable {
     computed = try row.array(5, of: String.self).compactMap(\.self)
     listed = try row.array(6, of: String.self).compactMap(\.self)
     (hasSlot, hasSender) = (try row.bool(7), try row.bool(8))
-    partitioned = try row.array(9, of: String.self).compactMap(\.self)
   }
 
   /// Creates a suitability from parts.

@@ -73,7 +73,12 @@ struct MirrorLog: Sendable, Equatable {
   }
 
   /// The statements to publish the tables, and to log former rows as a whole.
-  static func capture(_ tables: [MirrorSQL], _ number: Int64) -> [String] {
+  ///
+  /// - Parameter relations: the tables and their partitions. The partitions are in the publication
+  ///   with their table; the log has their names, and their own former rows.
+  static func capture(
+    _ tables: [MirrorSQL], _ relations: [String], _ number: Int64
+  ) -> [String] {
     let name = publication(number)
     let targets = tables.map(\.target).joined(separator: ", ")
     let body = """
@@ -85,7 +90,7 @@ struct MirrorLog: Sendable, Equatable {
         END IF;
       END
       """
-    return tables.map { fullIdentity($0.target, number) } + ["DO \(quoted(postgres: body))"]
+    return relations.map { fullIdentity($0, number) } + ["DO \(quoted(postgres: body))"]
   }
 
   private static func fullIdentity(_ target: String, _ number: Int64) -> String {
@@ -218,7 +223,15 @@ struct MirrorLog: Sendable, Equatable {
         WHERE r.mirror = $1 AND (c.relreplident <> 'f' OR NOT EXISTS (
           SELECT FROM pg_catalog.pg_publication_rel p
             JOIN pg_catalog.pg_publication b ON b.oid = p.prpubid
-          WHERE b.pubname = \(quoted(postgres: publication(number))) AND p.prrelid = c.oid)) ORDER BY r.tab
+          WHERE b.pubname = \(quoted(postgres: publication(number))) AND p.prrelid = c.oid))
+        UNION ALL
+        SELECT x.tab, 'the REPLICA IDENTITY of partition ' || min(c.oid::regclass::text)
+          || ' is not FULL, so former values are unknown'
+        FROM ferry_mirror.recorded r JOIN ferry_mirror.partitions x USING (mirror, tab)
+          JOIN pg_catalog.pg_class c ON c.oid = x.part AND c.relkind = 'r' AND c.relreplident <> 'f'
+        WHERE x.mirror = $1
+          AND x.part IN (SELECT relid FROM pg_partition_tree(to_regclass(r.target))) GROUP BY x.tab
+        ORDER BY 1
         """), [.int8(number)])
     return try rows.map { MirrorStop(table: try $0.text(0), reason: try $0.text(1)) }
   }
