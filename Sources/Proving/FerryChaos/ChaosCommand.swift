@@ -121,7 +121,8 @@ enum ChaosCommand {
       var plan = try plan(arguments, nemesis: .all, seed: seed &+ UInt64(plans.count))
       (plan.devices, plan.rate) = (4, 8)
       plan.program = RoundPlan.Program(
-        rate: 20, workers: 4, store: number.isMultiple(of: 2) ? .postgres : .embedded)
+        rate: 20, workers: 4, store: number.isMultiple(of: 2) ? .postgres : .embedded,
+        capture: number.isMultiple(of: 3) ? .triggers : .log)
       plans.append(plan)
     }
     return try await perform(plans, arguments)
@@ -148,6 +149,10 @@ enum ChaosCommand {
         kind: .choice(RoundPlan.Store.allCases.map(\.rawValue)),
         default: RoundPlan.Store.postgres.rawValue),
       OptionSpec(
+        "capture", value: "WAY", help: "How the mirror captures the program's writes.",
+        kind: .choice(RoundPlan.Capture.allCases.map(\.rawValue)),
+        default: RoundPlan.Capture.triggers.rawValue),
+      OptionSpec(
         "rounds", value: "N", help: "Rounds, each with the next seed.",
         kind: .integer(1...100_000), default: "1"),
     ],
@@ -169,6 +174,7 @@ enum ChaosCommand {
       plan.program = RoundPlan.Program(
         rate: try arguments.integer("program-rate"), workers: try arguments.integer("workers"),
         store: RoundPlan.Store(rawValue: try arguments.string("store")) ?? .postgres,
+        capture: RoundPlan.Capture(rawValue: try arguments.string("capture")) ?? .triggers,
         django: django)
       return plan
     }

@@ -19,6 +19,7 @@ final class Company: Sendable {
   let toServer: TCPProxy
   let toTables: TCPProxy
   let programToTables: TCPProxy
+  private let capture: RoundPlan.Capture
   private let journal: URL
   private let folder: String
   private let script: URL
@@ -27,6 +28,8 @@ final class Company: Sendable {
   /// The interpreter with Django, and the company's database behind the program's proxy.
   private let django: (python: URL, database: String)?
   private let initial = Mutex<Set<RowName>>([])
+  /// A position in PostgreSQL's log behind the program's last commit; `nil` before it.
+  private let end = Mutex<String?>(nil)
 
   /// Makes everything without starting it. Blocks.
   init(
@@ -54,6 +57,7 @@ final class Company: Sendable {
         ]), chronicle)
     replica = DeviceFile(path: "\(folder)/\(Self.mirror)/replica.db")
     toServer = try TCPProxy(to: node)
+    capture = plan.capture
     (self.toTables, self.programToTables) = (toTables, programToTables)
     (self.database, self.folder, self.journal, self.script) = (database, folder, journal, script)
     self.python = python
@@ -92,7 +96,7 @@ final class Company: Sendable {
       ["adopt"],
       [
         "--server", toServer.url, "--space", space, "--database",
-        try Self.url(database, at: toTables.port),
+        try Self.url(database, at: toTables.port), "--capture", capture.rawValue,
       ] + tables)
     guard adopted.status == .exited(0) else {
       throw ChaosError("the tables were not adopted: \(adopted.error)\(adopted.output)")
@@ -150,11 +154,29 @@ final class Company: Sendable {
     }
     // A commit of the program may still be under way.
     if sessions > 0 { return "PostgreSQL has \(sessions) connections of the program" }
+    if capture == .log, try !withDatabase(hasReadLog) { return "the mirror reads the log" }
     if captured == 0, applied == head, progress == DeviceFile.Progress(pending: 0, applied: head) {
       return nil
     }
     return "the mirror has \(progress.pending) pending and \(captured) captured writes, applied "
       + "\(progress.applied) and brought \(applied) of \(head)"
+  }
+
+  /// Returns `true` if the mirror has read the log behind the program's last commit. The mirror
+  /// stores positions only behind writes, so the first call makes one without an effect.
+  private func hasReadLog(_ connection: PostgresConnection) throws -> Bool {
+    let last = try end.withLock { end in
+      if let end { return end }
+      let found = try connection.query(.once("SELECT pg_current_wal_insert_lsn()::text"))[0]
+      try connection.execute(single: "UPDATE products SET name = name")
+      let position = try found.text(0)
+      end = position
+      return position
+    }
+    return try connection.query(
+      .once("SELECT coalesce(min(lsn) > $1::text::pg_lsn, false) FROM ferry_mirror.logs"),
+      [.text(last)]
+    )[0].bool(0)
   }
 
   /// Compares all rows with the space's, as an administrator does it; the mirror must not run.

@@ -3,6 +3,9 @@ struct RoundPlan: Sendable {
   /// The store of the server.
   enum Store: String, Sendable, CaseIterable { case postgres, embedded }
 
+  /// The way in which the mirror captures the program's writes.
+  enum Capture: String, Sendable, CaseIterable { case triggers, log }
+
   /// A program on the tables of a mirror.
   struct Program: Sendable {
     /// Transactions a second.
@@ -10,6 +13,7 @@ struct RoundPlan: Sendable {
     /// Connections of the program.
     var workers: Int
     var store: Store
+    var capture = Capture.triggers
     /// The interpreter with Django, for migrations of the tables meanwhile; `nil` without them.
     var django: String?
   }
@@ -49,7 +53,8 @@ struct RoundPlan: Sendable {
   /// The command to run the same plan again.
   var command: String {
     if let program {
-      return "ferry-chaos backend --store \(program.store) --devices \(devices) --rate \(rate) "
+      return "ferry-chaos backend --store \(program.store) --capture \(program.capture) "
+        + "--devices \(devices) --rate \(rate) "
         + "--program-rate \(program.rate) --workers \(program.workers) "
         + (program.django == nil ? "" : "--migrations ")
         + "--duration \(milliseconds)ms --seed \(seed)"
