@@ -25,6 +25,8 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
   package var captureReason: String?
   /// The last schema published by the mirror; the replica may not have pulled it yet.
   var published: PublishedSchema?
+  /// The columns that the company has renamed since the adoption.
+  var renamed = RenamedColumns()
   /// The group of the mirror; `nil` for a mirror made by a user.
   package var group: String?
 
@@ -51,7 +53,7 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
       }
       annotations[column] = type
     }
-    var space = newest(space)
+    var space = renamed.applied(to: newest(space))
     // One that the replica cannot create stops no other one.
     if let here { space.tables = space.tables.filter { here.contains($0.key) } }
     let plan = try MirrorPlan(

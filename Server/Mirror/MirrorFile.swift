@@ -47,7 +47,7 @@ struct MirrorFile: Sendable {
   }
 
   /// A condition: each update counts.
-  private static let isAny = "TRUE"
+  static let isAny = "TRUE"
 
   // MARK: Preparing
 
@@ -123,13 +123,13 @@ struct MirrorFile: Sendable {
     if !isComplete { try markAll(table, database) }
   }
 
-  private static func name(ofTrigger event: String, _ table: MirrorTable) -> Name {
+  static func name(ofTrigger event: String, _ table: MirrorTable) -> Name {
     // text: the event is one of three words
     Name("mirror.\(event.lowercased()).\(table.name)")
   }
 
   /// Returns the statement of an existing trigger, to compare it by bytes; `nil` if there is none.
-  private static func trigger(
+  static func trigger(
     _ event: String, of table: MirrorTable, in database: Database
   ) throws -> Name? {
     let rows = try database.query(
@@ -140,7 +140,7 @@ struct MirrorFile: Sendable {
   }
 
   /// - Parameter condition: of the updates that count.
-  private static func trigger(
+  static func trigger(
     _ event: String, _ table: MirrorTable, _ condition: String
   ) -> String {
     let rows = ["INSERT": ["NEW."], "DELETE": ["OLD."]][event] ?? ["OLD.", "NEW."]
@@ -159,36 +159,6 @@ struct MirrorFile: Sendable {
       \(event == "UPDATE" ? "WHEN \(condition) " : "")BEGIN
       \(body.joined(separator: "\n")) END
       """
-  }
-
-  /// Adds columns of the schema missing in the replica's tables.
-  func addColumns(_ database: Database) throws {
-    for table in plan.tables {
-      let rows = try database.query(
-        "SELECT name FROM pragma_table_info(?)", [.text(table.name.text)])
-      let absent = table.columns.filter { column in
-        !rows.contains { $0["name"] == .text(column.name.text) }
-      }
-      if try !absent.isEmpty && Self.trigger("UPDATE", of: table, in: database) != nil {
-        // Values that have waited for a column come with it, before the trigger knows the column.
-        try database.execute(
-          single: "DROP TRIGGER \(quoted(Self.name(ofTrigger: "UPDATE", table)))")
-        try database.execute(single: Self.trigger("UPDATE", table, Self.isAny))
-      }
-      for column in absent {
-        try database.execute(
-          single: """
-            ALTER TABLE \(quoted(table.name))
-            ADD COLUMN \(quoted(column.name)) \(column.affinity.sql())\(Self.rest(column))
-            """)
-      }
-    }
-  }
-
-  /// Returns the clauses of an added column. Existing rows have the default value, as on devices.
-  private static func rest(_ column: MirrorColumn) -> String {
-    if column.defaultValue == .null { return "" }
-    return (column.isRequired ? " NOT NULL" : "") + " DEFAULT \(column.defaultValue.literal)"
   }
 
   private func markAll(_ table: MirrorTable, _ database: Database) throws {

@@ -262,6 +262,7 @@ package final class MirrorRounds: Sendable {
       changed[place].compares = true
     }
     let (identifier, ended, begun) = try await replica.write { database in
+      try file.renameColumns(configuration.renamed, database)
       try file.addColumns(database)
       try file.prepare(database)
       return (

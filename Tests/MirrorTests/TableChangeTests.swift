@@ -31,7 +31,8 @@ struct TableChangeTests {
 
   /// Returns the decision about a table with columns by their numbers.
   private func change(
-    to columns: (Int, CompanyColumn)..., relation: Int64 = 7
+    to columns: (Int, CompanyColumn)..., relation: Int64 = 7, taken: Set<Name> = [],
+    held: Set<Name> = []
   ) throws -> TableChange {
     let former = [Self.id, Self.title, Self.count]
     let plans = try [former, columns.map(\.1)].map { columns in
@@ -45,7 +46,7 @@ struct TableChangeTests {
         former: table, columns: ["id", "title", "n"],
         formerShape: try Self.shape(zip(1..., former).map { ($0, $1) }),
         shape: try Self.shape(columns, relation: relation), plan: plans[1],
-        known: plans[0].definition))
+        known: plans[0].definition, taken: taken, held: held))
   }
 
   private func followed(_ change: TableChange) -> FollowedTable? {
@@ -86,10 +87,56 @@ struct TableChangeTests {
     #expect(again.retyped == ["title"] && again.dropped.isEmpty)
   }
 
-  @Test("another name of a column, and another table of the name, are not followed")
+  @Test("a renamed column is the same one, unless the space knows the name")
+  func renamed() throws {
+    let name = Self.column("name", "text")
+    let table = try #require(
+      followed(try change(to: (1, Self.id), (2, name), (3, Self.count))))
+    #expect(table.renamed == ["title": "name"] && table.compares)
+    #expect(table.shown == "title is named name; name of another type")
+    #expect(table.added.isEmpty && table.dropped.isEmpty)
+    #expect(table.definition.columns.map(\.name) == ["name", "n"])
+    #expect(table.adoption.columns == ["name", "n"])
+    let again = try change(to: (1, Self.id), (2, name), (3, Self.count), (4, Self.title))
+    #expect(again == .stopped("column title is another one now"))
+    // The space's column of the name is one that the company has renamed before.
+    let first = try #require(
+      followed(
+        try change(to: (1, Self.id), (2, Self.title), (3, Self.count), (4, name), taken: ["name"])))
+    #expect(first.added.isEmpty && first.adoption.columns == ["title", "n"])
+    let held = try change(to: (1, Self.id), (2, name), (3, Self.count), held: ["name"])
+    #expect(
+      held == .stopped("column title has the name of another column of the space, name"))
+  }
+
+  @Test("the space keeps the first name of a column that is renamed again and again")
+  func firstNames() throws {
+    var renamed = RenamedColumns()
+    renamed.rename(["title": "name"], in: "tasks")
+    renamed.rename(["name": "label"], in: "tasks")
+    // A process that was killed renames it once more.
+    renamed.rename(["name": "label"], in: "tasks")
+    #expect(renamed.present(in: "tasks") == ["title": "label"])
+    var schema = SpaceSchema.empty
+    let columns = ["title", "n"].map { DeclaredColumn(Name($0), .text) }
+    let definition = DeclaredTable(key: .text("id"), columns: columns, unique: [["n", "title"]])
+    schema.tables["tasks"] = TableRules(
+      columns: ["title": ColumnRules(policy: .ask)], unique: [["title"]], definition: definition)
+    let applied = try #require(renamed.applied(to: schema).tables["tasks"])
+    #expect(applied.columns.keys.sorted() == ["label"] && applied.unique == [["label"]])
+    #expect(applied.definition?.unique == [["n", "label"]])
+    #expect(renamed.applied(to: renamed.applied(to: schema)) == renamed.applied(to: schema))
+    let present = try #require(applied.definition)
+    #expect(renamed.published(present, of: "tasks") == definition)
+    renamed.rename(["label": "title"], in: "tasks")
+    #expect(renamed == RenamedColumns())
+  }
+
+  @Test("another name of the key, and another table of the name, are not followed")
   func names() throws {
-    let renamed = try change(to: (1, Self.id), (2, Self.column("name", "varchar")), (3, Self.count))
-    #expect(renamed == .lost)
+    let renamed = try change(
+      to: (1, Self.column("number", "int4", required: true)), (2, Self.title), (3, Self.count))
+    #expect(renamed == .lost || renamed == .stopped("its key is another one"))
     let exchanged = try change(
       to: (1, Self.id), (2, Self.column("n", "varchar")), (3, Self.column("title", "int4")))
     #expect(exchanged == .stopped("column title is another one now"))

@@ -56,12 +56,14 @@ struct MirrorAdoptionTests {
     /// Compares all rows of a table with those of the device. The query is for both; an empty list of
     /// rows is no success.
     func expectEqual(
-      _ query: String, count: Int? = nil, sourceLocation: SourceLocation = #_sourceLocation
+      _ query: String, here: String? = nil, count: Int? = nil,
+      sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
       try await stage.quiet()
       try await eventually("\(query) equals") {
         try await device.exchangeAll()
-        return try await device.rows(query).map { $0.map(\.text) } == (try stage.rows(query))
+        return try await device.rows(here ?? query).map { $0.map(\.text) }
+          == (try stage.rows(query))
       }
       let rows = try stage.rows(query)
       #expect(!rows.isEmpty && rows.count == count ?? rows.count, sourceLocation: sourceLocation)

@@ -37,7 +37,7 @@ struct MirrorDefinitionTests {
     #expect(try await run.exitStatus() == .exited(0))
   }
 
-  @Test("a renamed column fails no write; the mirror stops, says so, and undoes nothing")
+  @Test("a renamed key fails no write; the mirror stops, says so, and undoes nothing")
   func renamed() async throws {
     let company = try await Self.adopted()
     let stage = company.stage
@@ -46,8 +46,9 @@ struct MirrorDefinitionTests {
     try await stage.quiet()
     try stage.sql(
       """
-      ALTER TABLE tasks RENAME title TO name; UPDATE tasks SET name = 'eins', n = 4 WHERE id = 1;
-      INSERT INTO tasks VALUES (3, 'drei', 3); DELETE FROM tasks WHERE id = 2
+      ALTER TABLE tasks RENAME id TO number;
+      UPDATE tasks SET title = 'eins', n = 4 WHERE number = 1;
+      INSERT INTO tasks VALUES (3, 'drei', 3); DELETE FROM tasks WHERE number = 2
       """)
     #expect(try await run.exitStatus() == .exited(4))
     let status = try await stage.mirror(["status", "crm"], exits: 4).output
@@ -65,11 +66,11 @@ struct MirrorDefinitionTests {
     try await company.device.exchange()
     try await stage.mirror(["run", "crm"], exits: 4)
     #expect(
-      try stage.rows("SELECT id::text, name FROM tasks ORDER BY id") == [
+      try stage.rows("SELECT number::text, title FROM tasks ORDER BY number") == [
         ["1", "eins"], ["3", "drei"],
       ])
     try stage.sql("TRUNCATE tasks; INSERT INTO tasks VALUES (1, 'eins', 4), (3, 'drei', 3)")
-    try stage.sql("ALTER TABLE tasks RENAME name TO title")
+    try stage.sql("ALTER TABLE tasks RENAME number TO id")
     try await Self.resume(company)
   }
 

@@ -344,9 +344,12 @@ package struct AdoptionPlan: Sendable, Equatable {
 
   /// Returns the schema of the space with the definitions; `nil` if it has them already.
   ///
+  /// - Parameter renamed: the columns renamed since the tables were adopted before.
   /// - Throws: ``MirrorFault`` if it defines a table in another way.
-  package func added(to schema: SpaceSchema) throws(MirrorFault) -> SpaceSchema? {
-    try MirrorFault.raise(disagreements(with: schema))
+  package func added(
+    to schema: SpaceSchema, _ renamed: RenamedColumns = RenamedColumns()
+  ) throws(MirrorFault) -> SpaceSchema? {
+    try MirrorFault.raise(disagreements(with: renamed.applied(to: schema)))
     let missing = tables.filter { definition(of: $0, in: schema) == .missing }
     if missing.isEmpty { return nil }
     var result = schema

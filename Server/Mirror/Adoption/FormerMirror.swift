@@ -18,10 +18,12 @@ struct FormerMirror: Codable, Sendable, Equatable {
   private var space: String
   private var schema: String
   private var tables: [String: Part]
+  fileprivate var renamed: RenamedColumns
 
   init(_ configuration: MirrorConfiguration) {
     (server, space, schema) = (configuration.server, configuration.space, configuration.schema)
     tables = configuration.adoptions.mapValues { Part(condition: $0.condition, space: $0.space) }
+    renamed = configuration.renamed
   }
 }
 
@@ -38,10 +40,22 @@ extension MirrorFolder {
 
   /// Returns `true` if the folder has the rows of a removed mirror of the same space and tables.
   func hasFormer(of configuration: MirrorConfiguration) -> Bool {
+    formerMirror(of: configuration) != nil
+  }
+
+  private func formerMirror(of configuration: MirrorConfiguration) -> FormerMirror? {
     guard let data = try? Data(contentsOf: former),
       let known = try? JSONDecoder().decode(FormerMirror.self, from: data)
-    else { return false }
-    return known == FormerMirror(configuration)
+    else { return nil }
+    var asked = FormerMirror(configuration)
+    asked.renamed = known.renamed
+    return known == asked ? known : nil
+  }
+
+  /// Returns the renamed columns of the same mirror, which may have been removed.
+  func renamed(of configuration: MirrorConfiguration) throws -> RenamedColumns {
+    if exists { return try self.configuration().renamed }
+    return formerMirror(of: configuration)?.renamed ?? RenamedColumns()
   }
 
   /// Forgets a removed mirror: the replica belongs to the present one from now on.

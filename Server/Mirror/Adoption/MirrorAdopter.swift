@@ -25,12 +25,13 @@ package struct MirrorAdopter: Sendable {
   private func begin(_ pool: PostgresPool) async throws -> AdoptionPlan {
     let asked = TableAdoption(configuration)
     let plan = try await pool.run { try asked.plan($0) }
-    let configuration = asked.configuration(for: plan)
+    var configuration = asked.configuration(for: plan)
     try folder.make()
     // Another process may begin the same one: a running group, beside `ferryd mirror adopt`.
     let lock = try folder.lock()
     defer { withExtendedLifetime(lock) {} }
     let isResumed = folder.exists
+    configuration.renamed = try folder.renamed(of: configuration)
     if isResumed, try isChanged(configuration) {
       // The mirror follows the changes itself, with the new token.
       try await connect()
@@ -41,7 +42,7 @@ package struct MirrorAdopter: Sendable {
     if !isResumed, !isReturning { try folder.removeFormer() }
     do {
       try await check(try configuration.plan(try plan.added(to: .empty) ?? .empty), pool)
-      let mirrored = try configuration.plan(try await publish(plan))
+      let mirrored = try configuration.plan(try await publish(plan, configuration.renamed))
       try folder.save(configuration)
       try await install(
         mirrored, TableAdoption(configuration), again: isResumed, isReturning: isReturning, pool)
@@ -77,13 +78,17 @@ package struct MirrorAdopter: Sendable {
   }
 
   /// Adds missing definitions to the space. Returns the space's schema.
-  private func publish(_ plan: AdoptionPlan) async throws -> SpaceSchema {
+  private func publish(
+    _ plan: AdoptionPlan, _ renamed: RenamedColumns
+  ) async throws -> SpaceSchema {
     let replica = try await Replica.open(folder.replica)
     do {
       try await replica.connect(
         to: configuration.server, space: configuration.space, token: token)
       var schema = try await replica.schema()
-      if let added = try plan.added(to: schema) { schema = try await replica.applySchema(added) }
+      if let added = try plan.added(to: schema, renamed) {
+        schema = try await replica.applySchema(added)
+      }
       await replica.close()
       return schema
     } catch {

@@ -37,9 +37,13 @@ extension MirrorRounds {
     let survey = try await pool.run { connection in
       try TableAdoption(configuration.asked(with: shapes)).survey(connection).plan
     }
+    let held = try await columnsHere(shapes.map(\.table))
     var changes: [(MirrorLedger.OtherShape, TableChange)] = []
     for shape in shapes {
-      guard let change = TableChange(shape, former, survey, schema) else { continue }
+      guard
+        let change = TableChange(
+          shape, former, survey, schema, configuration.renamed, held: held)
+      else { continue }
       changes.append((shape, change))
     }
     var stops: [MirrorStop] = []
@@ -75,8 +79,12 @@ extension MirrorRounds {
   private func publish(
     _ tables: [FollowedTable], to schema: SpaceSchema
   ) async throws -> (followed: [FollowedTable], schema: SpaceSchema) {
+    let renamed = configuration.renamed(with: tables)
     var document = schema
-    for table in tables { document.tables[table.name]?.definition = table.definition }
+    for table in tables {
+      document.tables[table.name]?.definition = renamed.published(
+        table.definition, of: table.name)
+    }
     if document == schema { return (tables, schema) }
     document.version += 1
     do {
@@ -90,8 +98,9 @@ extension MirrorRounds {
           + "columns do not travel: run `ferryd mirror adopt` with the same options and a token of "
           + "the role admin")
       refusing.withLock { $0 = schema.version }
+      let formers = renamed.applied(to: schema).tables
       let followed = tables.map { table in
-        guard let former = schema.tables[table.name]?.definition else { return table }
+        guard let former = formers[table.name]?.definition else { return table }
         var left = table.withoutAdditions(former)
         // The next process, or the next schema, tries it again.
         if table.definition != former, !table.added.isEmpty { left.shape = "" }
@@ -117,18 +126,22 @@ extension MirrorRounds {
     }
   }
 
+  /// Returns the columns of tables in the mirror's file.
+  private func columnsHere(_ tables: [Name]) async throws -> [Name: Set<Name>] {
+    try await replica.read { database in
+      var columns: [Name: Set<Name>] = [:]
+      for table in tables { columns[table] = try MirrorFile.columns(of: table, database) }
+      return columns
+    }
+  }
+
   /// Returns the names of followed tables whose new columns the mirror's file has already, with
   /// values of before.
   func returning(_ tables: [FollowedTable]) async throws -> Set<Name> {
     let added = tables.filter { !$0.added.isEmpty }
     if added.isEmpty { return [] }
-    return try await replica.read { database in
-      Set(
-        try added.filter { table in
-          try database.query(
-            "SELECT name FROM pragma_table_info(?)", [.text(table.name.text)]
-          ).contains { row in table.added.contains { row["name"] == .text($0.text) } }
-        }.map(\.name))
-    }
+    let columns = try await columnsHere(added.map(\.name))
+    return Set(
+      added.filter { columns[$0.name]?.isDisjoint(with: $0.added) == false }.map(\.name))
   }
 }

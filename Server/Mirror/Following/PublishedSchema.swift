@@ -35,6 +35,7 @@ extension MirrorConfiguration {
   func following(_ tables: [FollowedTable], published schema: SpaceSchema) -> MirrorConfiguration {
     var configuration = self
     configuration.published = PublishedSchema(schema)
+    configuration.renamed = renamed(with: tables)
     for table in tables {
       configuration.adoptions[table.name.text] = table.adoption
       let names = Set(adoptions[table.name.text]?.columns ?? []).union(table.adoption.columns)
@@ -46,6 +47,13 @@ extension MirrorConfiguration {
     return configuration
   }
 
+  /// Returns the new names of columns, with those of followed tables.
+  func renamed(with tables: [FollowedTable]) -> RenamedColumns {
+    var names = renamed
+    for table in tables { names.rename(table.renamed, in: table.name) }
+    return names
+  }
+
   /// Returns the settings with which changed tables are described again: all columns travel unless a
   /// person has chosen some.
   func asked(with shapes: [MirrorLedger.OtherShape] = []) -> MirrorConfiguration {
@@ -53,10 +61,9 @@ extension MirrorConfiguration {
     configuration.types = [:]
     configuration.tables = adoptions.keys.sorted()
     for (name, adoption) in adoptions {
-      let shape = shapes.first { $0.table == Name(name) }?.present
+      let shape = shapes.first { $0.table == Name(name) }
       configuration.adoptions[name]?.columns =
-        adoption.isChosen
-        ? adoption.columns.filter { shape == nil || shape?.column(Name($0)) != nil } : []
+        adoption.isChosen ? shape?.presentNames(of: adoption.columns) ?? adoption.columns : []
     }
     return configuration
   }
@@ -65,7 +72,7 @@ extension MirrorConfiguration {
   func isSame(as other: MirrorConfiguration) -> Bool {
     let both = [self, other].map { settings in
       var settings = settings
-      (settings.types, settings.published) = ([:], nil)
+      (settings.types, settings.published, settings.renamed) = ([:], nil, RenamedColumns())
       settings.adoptions = settings.adoptions.mapValues { adoption in
         var adoption = adoption
         (adoption.carried, adoption.defaults) = ([], [:])

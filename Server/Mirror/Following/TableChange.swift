@@ -16,14 +16,18 @@ struct FollowedTable: Sendable, Equatable {
   /// Columns with another type, or added again under a former name: no trigger captured their
   /// values.
   var retyped: [Name] = []
+  /// The new names of columns by the former ones. The space keeps the first name.
+  var renamed: [Name: Name] = [:]
   /// True if the rows are compared, whatever was recorded.
   var compares = false
 
   /// The changes, for the log; empty if devices are not concerned.
   var shown: String {
-    [("new", added), ("gone", dropped), ("of another type", retyped)].filter { !$1.isEmpty }
+    let names = renamed.sorted { $0.key < $1.key }.map { "\($0) is named \($1)" }
+    let others = [("new", added), ("gone", dropped), ("of another type", retyped)]
+      .filter { !$1.isEmpty }
       .map { word, names in "\(names.map(\.text).joined(separator: ", ")) \(word)" }
-      .joined(separator: "; ")
+    return (names + others).joined(separator: "; ")
   }
 
   /// Returns the table as before, because the space has not taken the definition.
@@ -57,24 +61,27 @@ enum TableChange: Sendable, Equatable {
     var plan: AdoptionPlan.Table
     /// The definition in the space.
     var known: DeclaredTable
+    /// Names in the space of columns with another name in the company's table.
+    var taken: Set<Name> = []
+    /// The columns of the table in the mirror's file.
+    var held: Set<Name> = []
   }
 
   init(_ sides: Sides) {
-    let (former, plan) = (sides.former, sides.plan)
+    var sides = sides
     if sides.shape.relation != sides.formerShape.relation {
       self = .lost
       return
     }
-    for column in former.all {
-      let place = sides.formerShape.column(column.name)?.place
-      guard let place, let now = sides.shape.columns.first(where: { $0.place == place }),
-        Name(now.name) != column.name
-      else { continue }
-      self =
-        sides.shape.column(column.name) == nil
-        ? .lost : .stopped("column \(column.name) is another one now")
-      return
+    let renamed = sides.renamed
+    for (former, new) in renamed.sorted(by: { $0.key < $1.key }) {
+      if let reason = sides.obstacle(to: former, new) {
+        self = reason
+        return
+      }
     }
+    sides.rename(renamed)
+    let (former, plan) = (sides.former, sides.plan)
     if let reason = Self.obstacle(sides) {
       self = .stopped(reason)
       return
@@ -84,7 +91,7 @@ enum TableChange: Sendable, Equatable {
     let planned = plan.definition.columns
     let formerNames = Set(sides.columns)
     table.added = planned.filter { column in
-      !formerNames.contains(column.name)
+      !formerNames.contains(column.name) && !sides.taken.contains(column.name)
         && sides.known.columns.first { $0.name == column.name }?.affinity ?? column.affinity
           == column.affinity
     }.map(\.name)
@@ -100,7 +107,8 @@ enum TableChange: Sendable, Equatable {
       let now = sides.shape.column(name)
       return now != nil && now != sides.formerShape.column(name)
     }
-    table.compares = !table.retyped.isEmpty
+    table.renamed = renamed
+    table.compares = !table.retyped.isEmpty || !renamed.isEmpty
     table.definition = Self.definition(table, sides)
     self = .followed(table)
   }
@@ -162,16 +170,59 @@ enum TableChange: Sendable, Equatable {
   }
 }
 
+extension TableChange.Sides {
+  /// The travelling columns with another name, by the former one.
+  fileprivate var renamed: [Name: Name] {
+    var names: [Name: Name] = [:]
+    for column in columns {
+      guard let place = formerShape.column(column)?.place,
+        let now = shape.columns.first(where: { $0.place == place }), Name(now.name) != column
+      else { continue }
+      names[column] = Name(now.name)
+    }
+    return names
+  }
+
+  /// Returns the decision if a new name of a column is not followed.
+  fileprivate func obstacle(to column: Name, _ new: Name) -> TableChange? {
+    if shape.column(column) != nil { return .stopped("column \(column) is another one now") }
+    if former.key.contains(where: { $0.name == column }) { return .lost }
+    // The settings may have the new name already, after a kill.
+    let isKnown = former.columns.contains { $0.name == new }
+    guard !isKnown, held.union(known.columns.map(\.name)).contains(new) else { return nil }
+    return .stopped("column \(column) has the name of another column of the space, \(new)")
+  }
+
+  /// Gives all but the present shape the new names.
+  fileprivate mutating func rename(_ names: [Name: Name]) {
+    if names.isEmpty { return }
+    columns = columns.map { names[$0] ?? $0 }
+    for place in former.columns.indices {
+      let name = former.columns[place].name
+      former.columns[place].name = names[name] ?? name
+    }
+    for place in formerShape.columns.indices {
+      let name = Name(formerShape.columns[place].name)
+      formerShape.columns[place].name = (names[name] ?? name).text
+    }
+    known = known.renaming(names)
+  }
+}
+
 extension TableChange {
   /// Decides about a table with another shape; `nil` if the mirror does not carry it.
   ///
-  /// - Parameter former: the mirror's plan.
+  /// - Parameters:
+  ///   - former: the mirror's plan.
+  ///   - renamed: the columns renamed before.
+  ///   - held: the columns of each table in the mirror's file.
   init?(
     _ shape: MirrorLedger.OtherShape, _ former: MirrorPlan, _ survey: AdoptionPlan,
-    _ schema: SpaceSchema
+    _ schema: SpaceSchema, _ renamed: RenamedColumns, held: [Name: Set<Name>] = [:]
   ) {
     guard let table = former.tables.first(where: { $0.name == shape.table }),
-      let adoption = table.adoption, let known = schema.tables[shape.table]?.definition
+      let adoption = table.adoption,
+      let known = renamed.applied(to: schema).tables[shape.table]?.definition
     else { return nil }
     guard let planned = survey.tables.first(where: { $0.name == shape.table }) else {
       // It could not be adopted so. As long as the names are there, the mirror goes on.
@@ -187,7 +238,8 @@ extension TableChange {
     self.init(
       Sides(
         former: table, columns: shape.columns, formerShape: shape.former, shape: shape.present,
-        plan: planned, known: known)
+        plan: planned, known: known, taken: Set(renamed.present(in: shape.table).keys),
+        held: held[shape.table] ?? [])
     )
     if case .followed(var followed) = self {
       followed.shape = shape.text

@@ -70,6 +70,15 @@ extension MirrorLedger {
     var present: TableShape
     /// The present shape as it is stored.
     var text: String
+
+    /// Returns the names that columns have now, without dropped ones.
+    func presentNames(of columns: [String]) -> [String] {
+      columns.compactMap { column in
+        let place = former.column(Name(column))?.place
+        let now = present.columns.first { $0.place == place } ?? present.column(Name(column))
+        return now?.name
+      }
+    }
   }
 
   /// Returns the existing tables with other shapes.
@@ -97,6 +106,7 @@ extension MirrorLedger {
   /// them. Unrecorded writes of before are compared.
   func adapt(to tables: [FollowedTable], _ connection: PostgresConnection) throws {
     for table in tables {
+      try rename(table, connection)
       let added = PostgresArray<String>(table.added.map { Optional($0.text) })
       _ = try connection.query(
         .once(
@@ -110,6 +120,21 @@ extension MirrorLedger {
       _ = try connection.query(
         .once("DELETE FROM ferry_mirror.stops WHERE mirror = $1 AND tab = $2"),
         [.int8(number), .text(table.name.text)])
+    }
+  }
+
+  /// Gives the recorded writes of a table the new names of columns.
+  private func rename(_ table: FollowedTable, _ connection: PostgresConnection) throws {
+    for (former, new) in table.renamed {
+      for (place, column) in [("captured", "names"), ("adopted", "added")] {
+        _ = try connection.query(
+          .once(
+            """
+            UPDATE ferry_mirror.\(place) SET \(column) = array_replace(\(column), $3, $4)
+            WHERE mirror = $1 AND tab = $2 AND $3 = ANY(\(column))
+            """),
+          [.int8(number), .text(table.name.text), .text(former.text), .text(new.text)])
+      }
     }
   }
 }

@@ -88,7 +88,8 @@ package struct MirrorPreviewer: Sendable {
   private func addSpace(to preview: inout MirrorPreview, _ plan: AdoptionPlan) async throws {
     let reader = try SpaceReader(configuration.server, space: preview.space, token: token)
     let info = try await reader.space()
-    let schema = info == nil ? SpaceSchema.empty : try await reader.schema()
+    let renamed = try folder.renamed(of: try settings(for: plan))
+    let schema = info == nil ? SpaceSchema.empty : renamed.applied(to: try await reader.schema())
     preview.spaceExists = info != nil
     for place in preview.tables.indices {
       guard let table = plan.tables.first(where: { $0.name == preview.tables[place].name }) else {
@@ -172,7 +173,8 @@ package struct MirrorPreviewer: Sendable {
     guard info != nil else {
       throw MirrorFault(description: "the server has no space \(configuration.space) any more")
     }
-    let (schema, configuration) = (try await reader.schema(), configuration)
+    let schema = settings.renamed.applied(to: try await reader.schema())
+    let configuration = configuration
     let isOwn = configuration.adoptions.isEmpty
     var (preview, plan) =
       isOwn
@@ -230,7 +232,7 @@ package struct MirrorPreviewer: Sendable {
         guard let ledger = try MirrorLedger(settings.name, connection) else { return [:] }
         var changes: [Name: TableChange] = [:]
         for shape in try ledger.otherShapes(connection) {
-          changes[shape.table] = TableChange(shape, former, plan, schema)
+          changes[shape.table] = TableChange(shape, former, plan, schema, settings.renamed)
         }
         return changes
       }
