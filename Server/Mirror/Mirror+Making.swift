@@ -117,9 +117,10 @@ extension MirrorFolder {
   /// - Throws: ``MirrorFault`` if the folder has another mirror or a group.
   func checkIsFree(for configuration: MirrorConfiguration) throws {
     let kind = isGroup ? "group" : "mirror"
-    var configuration = configuration
-    if exists { configuration.published = try self.configuration().published }
-    guard try !isGroup && (!exists || self.configuration() == configuration) else {
+    let present = exists && !isGroup ? try self.configuration() : nil
+    var asked = configuration
+    if let present { (asked, asked.published) = (asked.withLimits(of: present), present.published) }
+    guard !isGroup && (present == nil || present == asked) else {
       throw MirrorFault(description: "there is a \(kind) \(configuration.name) in \(path)")
     }
   }

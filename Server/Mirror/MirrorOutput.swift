@@ -6,6 +6,9 @@ import FerrySyncClient
 struct MirrorOutput: Sendable {
   let parts: MirrorParts
 
+  /// The longest wait for the writers of a table whose rows the role cannot lock; others wait behind
+  /// it.
+  private static let writersWait = "100ms"
   /// The most refused rows of a step named in the log.
   private static let loggedMax = 20
 
@@ -134,6 +137,11 @@ struct MirrorOutput: Sendable {
           // A refused row that returns to the space's values frees nothing: rows would be retried
           // without an end.
           let reverted = refused.rows.map { [$0.table] + $0.key }
+          for sql in try parts.file.changed(before: turn, source).map({ parts.sql[$0] })
+          where !sql.locksRows {
+            // Before all locks of rows.
+            try sql.lockWriters(connection, wait: Self.writersWait)
+          }
           var step = try MirrorStep(
             connection, parts.ledger, parts.sql, space: parts.sides.configuration.space,
             unchanged: unchanged.union(reverted), isCareful: isCareful)

@@ -21,13 +21,16 @@ package struct MirrorTable: Sendable, Equatable {
 
   /// The columns beside the key that the mirror may change.
   var updatable: [MirrorColumn] {
-    guard let fixed = adoption?.readOnly, !fixed.isEmpty else { return columns }
-    return columns.filter { !fixed.contains($0.name.text) }
+    let fixed = limits.readOnly
+    return fixed.isEmpty ? columns : columns.filter { !fixed.contains($0.name.text) }
   }
+
+  /// The writes that the mirror's role may not do.
+  var limits: WriteLimits { adoption?.limits ?? WriteLimits() }
 
   /// The columns that the mirror may set in a new row, with their places among all.
   var insertable: [(place: Int, column: MirrorColumn)] {
-    let unset = adoption?.unset ?? []
+    let unset = limits.unset
     return all.enumerated().filter { !unset.contains($0.element.name.text) }.map { ($0, $1) }
   }
 

@@ -155,8 +155,8 @@ package final class MirrorRounds: Sendable {
     try await turn.perform {
       do {
         return try await runInTurn(&state)
-      } catch is MirrorStopped where state.file != nil {
-        // A table may have changed since; the mirror follows it, or stops for good.
+      } catch  where state.file != nil && error.mayBeFollowed {
+        // A table or a right may have changed since; the mirror follows it, or stops for good.
         state = State()
         return try await runInTurn(&state)
       }
@@ -237,12 +237,14 @@ package final class MirrorRounds: Sendable {
 
   /// Returns the mirror's file for the present schema of the space.
   func prepared(_ state: inout State) async throws -> MirrorFile {
-    if let file = state.file, !state.isIncomplete,
+    let limits = try await otherLimits()
+    if let file = state.file, !state.isIncomplete, limits.isEmpty,
       state.schema == (try await presentSchema()).version,
       try await !lacksLogged(), try await !hasOtherPartitions(), try await !hasOtherDefinitions()
     {
       return file
     }
+    try adapt(to: limits)
     var changed = state.isResuming ? [] : try await adapt()
     if !state.isResuming { try await checkStops(except: changed.map(\.name)) }
     let isLastTry = state.isIncomplete

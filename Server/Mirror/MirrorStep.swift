@@ -45,7 +45,7 @@ struct MirrorStep {
   private var shownDevice: String?
   /// Rows refused in this step.
   private var refused: [(row: MirrorRow, error: PostgresError)] = []
-  /// Rows of adopted tables with values that PostgreSQL cannot hold.
+  /// Rows of adopted tables that PostgreSQL cannot hold, or the mirror's role may not write.
   private var unfit: [RefusedRow] = []
   /// Rows of adopted tables with keys that PostgreSQL cannot hold: the space has to delete them.
   private(set) var unholdable: [RefusedRow] = []
@@ -108,6 +108,7 @@ struct MirrorStep {
     try addChanged(row.table, key)
     let texts: [String?]
     do throws(MirrorFault) {
+      try definition.checkRights(isDelete: row.values == nil)
       texts = try definition.texts(ofColumns: row.values ?? [])
       if row.values != nil { try definition.checkSpace(ofKey: key) }
     } catch {
@@ -163,7 +164,7 @@ struct MirrorStep {
     // First the locks, then the look at captured writes: it has to see those before the locks.
     _ = try connection.pipeline {
       if hasDeferred { $0.add(.once(step.resolve), keys) }
-      $0.add(.once(step.lock), keys)
+      if let lock = step.lock { $0.add(.once(lock), keys) }
     }
     try catchUp?()
     if try !connection.query(.once(step.isWritten), keys).isEmpty { throw WrittenMeanwhile() }
@@ -206,8 +207,10 @@ struct MirrorStep {
         if hasUnsent { $0.add(.once(step.forgetGone), keys) }
       } else {
         if let update = step.update { writes.append($0.add(.once(step.own(update)), parameters)) }
-        if let open = step.open { $0.add(.once(open)) }
-        writes.append($0.add(.once(step.own(step.insert)), parameters))
+        if let insert = step.insert {
+          if let open = step.open { $0.add(.once(open)) }
+          writes.append($0.add(.once(step.own(insert)), parameters))
+        }
         // A row refused before may have been deleted with the former parent.
         if isCareful { $0.add(.once(step.forget(areDeleted: false)), keys) }
       }

@@ -173,6 +173,10 @@ struct MirrorTables {
       // Writes of the former functions end before.
       let targets = sql.filter { sql in followed.contains { $0.name == sql.table.name } }
       try TableLocks.lock(targets.map(\.target), .writers, connection)
+      // A lock of a table needs a right on the whole of it.
+      for sql in targets where sql.table.limits != WriteLimits() {
+        try sql.lockWriters(connection)
+      }
     }
     for statement in tables { try connection.execute(single: statement) }
     let absent = try parts.compactMap(make)

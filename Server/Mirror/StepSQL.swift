@@ -8,9 +8,12 @@ struct StepSQL {
   private var table: MirrorTable { sql.table }
   private var isLogged: Bool { sql.capture == .log }
 
-  /// Locks the rows of given keys, so a writer waits until their new values are visible.
-  var lock: String {
-    "SELECT FROM \(sql.target) t JOIN \(sql.source(keysOnly: true)) ON \(sql.matches) FOR UPDATE OF t"
+  /// Locks the rows of given keys, so a writer waits until their new values are visible. `nil` if the
+  /// role cannot lock rows; see ``MirrorSQL/lockWriters(_:wait:)``.
+  var lock: String? {
+    guard sql.locksRows else { return nil }
+    return
+      "SELECT FROM \(sql.target) t JOIN \(sql.source(keysOnly: true)) ON \(sql.matches) FOR UPDATE OF t"
   }
 
   /// Returns a row if a write to one of the keys is captured.
@@ -59,9 +62,10 @@ struct StepSQL {
       """
   }
 
-  /// Adds missing rows. An existing row with ON CONFLICT alone would fail if a column is required
-  /// here, and unknown to the space.
-  var insert: String {
+  /// Adds missing rows; `nil` if the role may add none. An existing row with ON CONFLICT alone would
+  /// fail if a column is required here, and unknown to the space.
+  var insert: String? {
+    if table.limits.missing.contains(.insert) { return nil }
     let (insertable, all) = (table.insertable, sql.values)
     let defaults = table.adoption?.defaults ?? [:]
     var names = insertable.map { quoted($0.column.name) }

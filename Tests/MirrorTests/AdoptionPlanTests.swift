@@ -213,8 +213,12 @@ struct AdoptionPlanTests {
     table.isKeyDeferrable = true
     #expect(fault(table)?.contains("deferrable") == true)
     table = Self.lists
-    table.missingRights = ["TRIGGER"]
-    #expect(fault(table)?.contains("lacks TRIGGER") == true)
+    table.missingRights = ["UPDATE", "TRIGGER"]
+    #expect(fault(table)?.hasSuffix("lacks TRIGGER on it") == true)
+    table.requiredRights.append("UPDATE")
+    #expect(fault(table)?.hasSuffix("lacks UPDATE, TRIGGER on it") == true)
+    table.grantRequiredRights()
+    #expect(fault(table) == nil)
     table = Self.lists
     table.columns[0].type = "float8"
     #expect(fault(table)?.contains("a key consists of integers, texts, UUIDs and times") == true)

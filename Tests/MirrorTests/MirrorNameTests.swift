@@ -197,13 +197,13 @@ struct MirrorNameTests {
             rows.append(PostgresArray<String>([try column.text(of: column.defaultValue)]))
           }
         }
-        _ = try connection.query(.once(step.lock), keys)
+        _ = try connection.query(.once(try #require(step.lock)), keys)
         #expect(try connection.query(.once(step.isWritten), keys).isEmpty)
         for isDelete in [false, true] {
           _ = try connection.query(.once(step.begin(isDelete: isDelete)))
         }
         if let update = step.update { _ = try connection.query(.once(update), rows) }
-        _ = try connection.query(.once(step.insert), rows)
+        _ = try connection.query(.once(try #require(step.insert)), rows)
         if let vacate = step.vacate { _ = try connection.query(.once(vacate), keys) }
         for areDeleted in [false, true] {
           _ = try connection.query(.once(step.forget(areDeleted: areDeleted)), keys)

@@ -8,10 +8,10 @@ import Testing
 /// The role of a mirror, and roles of programs beside it. The SQL of Documentation/mirrors.md runs here.
 @Suite("Roles of mirrors", .hangLimit)
 struct MirrorRoleTests {
-  private typealias Stage = MirrorTests.Stage
+  typealias Stage = MirrorTests.Stage
 
   /// Roles with the page's rights in the database of a stage.
-  private struct Roles {
+  struct Roles {
     let mirror: String
     let backend: String
     let stage: Stage
@@ -219,7 +219,7 @@ struct MirrorRoleTests {
     ])
     try await company.join()
     let run = try stage.run()
-    try stage.sql("REVOKE UPDATE ON tasks FROM \(roles.mirror)")
+    try stage.sql("REVOKE SELECT ON tasks FROM \(roles.mirror)")
     try await company.device.write("UPDATE tasks SET title = 'eins' WHERE id = 1")
     try await company.device.exchange()
     try await stage.eventuallyRows(
@@ -227,7 +227,7 @@ struct MirrorRoleTests {
     let status = try await stage.mirror(["status", "crm"], exits: 4).output
     #expect(status.contains("fault      "), "\(status)")
     _ = try await run.line { $0.contains("stopped: ") && $0.contains("permission denied") }
-    try stage.sql("GRANT UPDATE ON tasks TO \(roles.mirror)")
+    try stage.sql("GRANT SELECT ON tasks TO \(roles.mirror)")
     try await stage.eventuallyRows(tasks, [["eins"], ["two"]])
     try await stage.eventuallyRows("SELECT fault FROM ferry_mirror.mirrors", [[""]])
     try await stage.mirror(["status", "crm"])

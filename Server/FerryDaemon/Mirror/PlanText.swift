@@ -85,7 +85,8 @@ extension MirrorPreview.Column {
 
 extension MirrorPreview.Part {
   fileprivate var text: String {
-    "(\(columns.joined(separator: ", ")))" + (parent.map { " to \($0)" } ?? "")
+    columns.isEmpty
+      ? "" : " (\(columns.joined(separator: ", ")))" + (parent.map { " to \($0)" } ?? "")
   }
 
   fileprivate var json: JSONText {
@@ -112,8 +113,8 @@ extension MirrorPreview.Table {
     }
     for part in parts {
       lines.append(
-        part.reason.map { "left out   \(name): \(part.kind) \(part.text): \($0)" }
-          ?? "\(part.kind) \(name) \(part.text)")
+        part.reason.map { "left out   \(name): \(part.kind)\(part.text): \($0)" }
+          ?? "\(part.kind) \(name)\(part.text)")
     }
     if !isPresent {
       lines.append(

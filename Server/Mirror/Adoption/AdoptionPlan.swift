@@ -97,7 +97,8 @@ package struct AdoptionPlan: Sendable, Equatable {
     }
     let travelling = keys.union(made.definition.columns.map(\.name))
     made.adoption.columns = made.definition.columns.map(\.name.text)
-    restrict(&made, to: table, &left)
+    made.adoption.limits = table.limits(of: made.adoption)
+    left += table.left(made.adoption.limits)
     for unique in table.unique {
       guard let absent = unique.first(where: { !travelling.contains(Name($0)) }) else {
         made.definition.unique.append(unique.map { Name($0) })
@@ -107,27 +108,6 @@ package struct AdoptionPlan: Sendable, Equatable {
         LeftPart(kind: .unique, columns: unique, of: made.name, "column \(absent) does not travel"))
     }
     return made
-  }
-
-  /// Leaves out writes of devices that the mirror's role may not do.
-  private static func restrict(
-    _ made: inout Table, to table: CompanyTable, _ left: inout [LeftPart]
-  ) {
-    (made.adoption.readOnly, made.adoption.unset) = ([], [])
-    let columns = table.columns.filter { made.adoption.columns.contains($0.name) }
-    // If it has no such right at all, the table is refused.
-    let rights = [
-      ("UPDATE", columns.filter { !$0.isUpdatable }),
-      ("INSERT", columns.filter { !$0.isInsertable }),
-    ].filter { !table.missingRights.contains($0.0) }
-    for (right, columns) in rights where !columns.isEmpty {
-      let names = columns.map(\.name)
-      if right == "UPDATE" { made.adoption.readOnly = names } else { made.adoption.unset = names }
-      left.append(
-        LeftPart(
-          kind: .write, columns: names, of: made.name,
-          "the user of the database lacks \(right) on it"))
-    }
   }
 
   private static func check(
@@ -159,11 +139,8 @@ package struct AdoptionPlan: Sendable, Equatable {
     if NameRule.isReserved(table: Name(table.name)) { return "its name belongs to Ferry or SQLite" }
     if table.key.isEmpty { return "it has no primary key" }
     if table.isKeyDeferrable { return "its primary key is deferrable" }
-    if !table.missingRights.isEmpty {
-      return "the user of the database lacks \(table.missingRights.joined(separator: ", ")) on it"
-    }
-    if let key = table.key.first(where: { table.column($0)?.isInsertable == false }) {
-      return "the user of the database lacks INSERT on column \(key) of its key"
+    if !table.lackingRights.isEmpty {
+      return "the user of the database lacks \(table.lackingRights.joined(separator: ", ")) on it"
     }
     return nil
   }

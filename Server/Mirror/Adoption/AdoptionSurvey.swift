@@ -5,7 +5,7 @@ import FerryProtocol
 package struct AdoptionSurvey: Sendable, Equatable {
   /// The readable tables, in the order of the request.
   let found: [CompanyTable]
-  /// The suitable tables. A missing right makes no table unsuitable here.
+  /// The suitable tables. A missing right that is required makes no table unsuitable here.
   package let plan: AdoptionPlan
   /// The reasons against the adoption.
   package let faults: [MirrorFault]
@@ -35,7 +35,12 @@ extension TableAdoption {
       _ = try collecting { try configuration.checkCapture(connection) }
       let reader = CompanyReader(connection: connection, schema: configuration.schema)
       let tables = try configuration.tables.compactMap { name in
-        try collecting { try reader.table(name) }
+        try collecting {
+          var table = try reader.table(name)
+          // Rows are locked until the log has all former writes to them.
+          if configuration.capture == .log { table.requiredRights.append("UPDATE") }
+          return table
+        }
       }
       let rights = try MirrorRights(configuration.schema, connection)
       faults += rights.faults(makesTables: false)
@@ -49,7 +54,7 @@ extension TableAdoption {
       faults += AdoptionPlan(suitable: tables, adoptions).refused
       let permitted = tables.map { table in
         var table = table
-        table.grantMissingRights()
+        table.grantRequiredRights()
         return table
       }
       return AdoptionSurvey(

@@ -52,24 +52,33 @@ struct AnswerSQL {
       where: (["NOT (\(isThere))"] + differing).joined(separator: " OR "))
   }
 
-  /// The SQL of the reason for a row with another value in a column that the mirror's role may not
-  /// write; `nil` if there is no such column.
+  private func literal(_ reason: String) -> String {
+    quoted(postgres: MirrorAnswers.shown(reason))
+  }
+
+  private var isDenied: String { literal(sql.table.denial) }
+
+  /// The SQL of the reason for a row that the mirror's role may not write, or with another value in
+  /// a column that it may not write; `nil` if it may write all.
   private var forbidden: String? {
-    let adoption = sql.table.adoption
-    let names = (adoption?.readOnly ?? []) + (adoption?.unset ?? [])
+    let limits = sql.table.limits
+    let names = limits.readOnly + limits.unset
     let columns = returnable.filter { names.contains($0.name.text) }
-    if columns.isEmpty { return nil }
+    if columns.isEmpty, limits.missing.isEmpty { return nil }
     let cases = columns.map { column in
       let place = sql.table.columns.firstIndex(of: column) ?? 0
-      let text = MirrorAnswers.shown(
-        "permission denied for column \(column.name) of table \(sql.table.name)")
       return """
         WHEN \(column.type.stored("t.\(quoted(column.name))")) IS DISTINCT FROM
-          \(column.type.compared(column.type.decoded("x.c\(place)"))) THEN \(quoted(postgres: text))
+          \(column.type.compared(column.type.decoded("x.c\(place)"))) THEN \(
+            literal("permission denied for column \(column.name) of table \(sql.table.name)"))
         """
     }
-    return "CASE WHEN t.\(quoted(sql.table.key[0].name)) IS NULL THEN NULL "
-      + cases.joined(separator: " ") + " END"
+    let (isFixed, isClosed) = (
+      limits.missing.contains(.update), limits.missing.contains(.insert)
+    )
+    return
+      "CASE WHEN t.\(quoted(sql.table.key[0].name)) IS NULL THEN \(isClosed ? isDenied : "NULL") "
+      + (isFixed ? "ELSE \(isDenied)" : cases.joined(separator: " ")) + " END"
   }
 
   /// Captures the table's rows in place of refused ones. The parameters are those of the write, and

@@ -22,17 +22,21 @@ struct CompanyTable: Sendable, Equatable {
   var sequence: KeySequence?
   /// Rights on the table missing for the database's user.
   var missingRights: [String] = []
+  /// The rights without which the table cannot be adopted; without others, devices' writes go back.
+  var requiredRights = ["SELECT", "TRIGGER"]
+
+  /// The missing ones of the required rights.
+  var lackingRights: [String] { missingRights.filter(requiredRights.contains) }
 
   func column(_ name: String) -> CompanyColumn? { columns.first { Name($0.name) == Name(name) } }
 
-  /// Shows the table as it would be with all missing rights.
-  mutating func grantMissingRights() {
-    for place in columns.indices {
-      // text: a list of rights
-      if missingRights.contains("INSERT") { columns[place].isInsertable = true }
-      if missingRights.contains("UPDATE") { columns[place].isUpdatable = true }
-    }
-    missingRights = []
+  /// Shows the table as it would be with all required rights.
+  mutating func grantRequiredRights() {
+    let granted = lackingRights
+    missingRights.removeAll(where: granted.contains)
+    // text: a list of rights
+    guard granted.contains("UPDATE") else { return }
+    for place in columns.indices { columns[place].isUpdatable = true }
   }
 }
 
@@ -93,10 +97,8 @@ package struct MirrorAdoption: Codable, Sendable, Equatable {
   package var carried: [CarriedColumn] = []
   /// True if the rows are in partitions.
   package var isPartitioned = false
-  /// The travelling columns that the mirror's role may not change.
-  package var readOnly: [String] = []
-  /// The travelling columns that the mirror's role may not set in a new row.
-  package var unset: [String] = []
+  /// The writes that the mirror's role may not do.
+  package var limits = WriteLimits()
   /// The chosen meaning of the key; `nil` for the default.
   package var key: MirrorKey?
 

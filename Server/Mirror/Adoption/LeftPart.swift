@@ -11,6 +11,7 @@ extension AdoptionPlan {
     }
 
     package var kind: Kind
+    /// Empty for the whole table.
     package var columns: [String]
     package var table: Name
     package var reason: String
@@ -21,8 +22,9 @@ extension AdoptionPlan {
 
     package var description: String {
       let names = columns.joined(separator: ", ")
-      return kind == .column
-        ? "column \(table).\(names): \(reason)"
+      if kind == .column { return "column \(table).\(names): \(reason)" }
+      return columns.isEmpty
+        ? "\(kind.rawValue) to table \(table): \(reason)"
         : "\(kind.rawValue) (\(names)) of table \(table): \(reason)"
     }
   }

@@ -60,7 +60,7 @@ package struct MirrorAdopter: Sendable {
   private func isChanged(_ configuration: MirrorConfiguration) throws -> Bool {
     if folder.isGroup { return false }
     let present = try folder.configuration()
-    var asked = configuration
+    var asked = configuration.withLimits(of: present)
     asked.published = present.published
     return present != asked && present.isSame(as: asked)
   }

@@ -75,7 +75,7 @@ extension MirrorConfiguration {
       (settings.types, settings.published, settings.renamed) = ([:], nil, RenamedColumns())
       settings.adoptions = settings.adoptions.mapValues { adoption in
         var adoption = adoption
-        (adoption.carried, adoption.defaults) = ([], [:])
+        (adoption.carried, adoption.defaults, adoption.limits) = ([], [:], WriteLimits())
         if !adoption.isChosen { adoption.columns = [] }
         return adoption
       }

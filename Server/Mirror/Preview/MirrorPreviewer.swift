@@ -218,6 +218,7 @@ package struct MirrorPreviewer: Sendable {
     preview.faults += plan.disagreements(with: schema, except: Set(followed.keys))
       .map(\.description)
     preview.show(followed)
+    preview.show(plan, since: settings)
     return preview
   }
 
@@ -254,6 +255,24 @@ extension MirrorPreview {
         stops.removeAll { $0.table == name.text }
         guard let place = tables.firstIndex(where: { $0.name == name }) else { continue }
         tables[place].definition = table.shown.isEmpty ? .equal : .followed(table.shown)
+      }
+    }
+  }
+}
+
+extension MirrorPreview {
+  /// Shows the changed rights that a present mirror follows.
+  fileprivate mutating func show(_ plan: AdoptionPlan, since settings: MirrorConfiguration) {
+    for place in tables.indices {
+      let name = tables[place].name
+      guard let present = plan.tables.first(where: { $0.name == name })?.adoption.limits,
+        let former = settings.adoptions[name.text]?.limits, former != present
+      else { continue }
+      let changes = present.changes(since: former)
+      switch tables[place].definition {
+      case .followed(let others): tables[place].definition = .followed("\(others); \(changes)")
+      case .equal: tables[place].definition = .followed(changes)
+      default: break
       }
     }
   }
