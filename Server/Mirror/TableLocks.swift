@@ -45,8 +45,8 @@ enum TableLocks {
       guard error.isWait || error.sqlState == "57014" else { throw error }
       throw PostgresError(
         .server,
-        "programs use \(names) in transactions that last too long: triggers need a lock of the "
-          + "tables for a moment; try again when these transactions have ended",
+        "programs use \(names) in transactions that last too long: the mirror needs a lock of "
+          + "the tables for a moment; try again when these transactions have ended",
         sqlState: "55P03")
     }
     _ = try connection.query(
@@ -80,13 +80,14 @@ extension PostgresError {
 extension MirrorConnections {
   /// Runs a transaction that locks tables, and tries it again for a while if programs have them.
   func runLocking<Value: Sendable>(
+    tries: Int = MirrorAdopter.triesMax,
     _ body: @escaping @Sendable (PostgresConnection) throws -> Value
   ) async throws -> Value {
     var attempt = 1
     while true {
       do {
         return try await run(body)
-      } catch let error as PostgresError where error.isWait && attempt < MirrorAdopter.triesMax {
+      } catch let error as PostgresError where error.isWait && attempt < tries {
         attempt += 1
         try await Task.sleep(for: .milliseconds(500))
       }

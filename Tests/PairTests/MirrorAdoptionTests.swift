@@ -24,9 +24,12 @@ struct MirrorAdoptionTests {
       return Company(server: server, stage: stage)
     }
 
+    /// The options of an adoption; triggers capture unless `more` names another way.
     func arguments(_ more: [String], space: String = Device.space) -> [String] {
-      ["adopt", "crm", "--server", server.url, "--space", space, "--database", stage.database]
-        + more
+      let capture = more.contains("--capture") ? [] : ["--capture", "triggers"]
+      return [
+        "adopt", "crm", "--server", server.url, "--space", space, "--database", stage.database,
+      ] + more + capture
     }
 
     /// Starts an adoption that cannot pass a row locked by `connection`.

@@ -33,7 +33,8 @@ struct MirrorSpaceTests {
       try await stage.mirror(
         [
           "adopt", "a\(number)", "--server", company.server.url, "--space", "account-\(number)",
-          "--database", stage.database, "--space-column", "account=\(number)",
+          "--database", stage.database, "--space-column", "account=\(number)", "--capture",
+          "triggers",
         ] + tables.flatMap { ["--table", $0] } + more, exits: code)
     }
 
@@ -162,6 +163,7 @@ struct MirrorSpaceTests {
     try await stage.mirror([
       "adopt", "a0", "--server", accounts.company.server.url, "--space", "account-0",
       "--database", stage.database, "--space-column", "account=0", "--table", "tasks",
+      "--capture", "triggers",
     ])
     let third = try await accounts.device(0)
     #expect(try await third.rows(ids) == [[3], [6], [9], [32]])

@@ -71,7 +71,7 @@ enum MirrorCommands {
       schema: try arguments.string("schema"))
     configuration.tables = arguments.strings("table")
     configuration.capture =
-      MirrorCapture(rawValue: try arguments.string("capture")) ?? configuration.capture
+      arguments.stringIfPresent("capture").flatMap(MirrorCapture.init) ?? configuration.capture
     return configuration
   }
 

@@ -16,13 +16,24 @@ package struct MirrorAdopter: Sendable {
     (self.configuration, self.folder, self.token) = (configuration, folder, token)
   }
 
+  /// - Parameter fallsBack: whether triggers capture if a new mirror would read the log, and
+  ///   programs' transactions last too long for that.
   /// - Throws: ``MirrorFault`` if a table cannot be adopted, or if the space defines it in another
   ///   way; then nothing has changed.
-  package func begin() async throws -> AdoptionPlan {
-    try await PostgresPool.once(configuration.database) { try await begin($0) }
+  package func begin(fallsBack: Bool = false) async throws -> AdoptionPlan {
+    let mayFall = fallsBack && configuration.capture == .log && !folder.exists
+    return try await PostgresPool.once(configuration.database) { pool in
+      do {
+        return try await begin(pool, tries: mayFall ? Self.triesOfLog : Self.triesMax)
+      } catch let error as PostgresError where mayFall && error.isLongTransaction {
+        var other = configuration
+        (other.capture, other.captureReason) = (.triggers, error.message)
+        return try await Self(other, in: folder, token: token).begin(pool, tries: Self.triesMax)
+      }
+    }
   }
 
-  private func begin(_ pool: PostgresPool) async throws -> AdoptionPlan {
+  private func begin(_ pool: PostgresPool, tries: Int) async throws -> AdoptionPlan {
     let asked = TableAdoption(configuration)
     let plan = try await pool.run { try asked.plan($0) }
     var configuration = asked.configuration(for: plan)
@@ -45,7 +56,8 @@ package struct MirrorAdopter: Sendable {
       let mirrored = try configuration.plan(try await publish(plan, configuration.renamed))
       try folder.save(configuration)
       try await install(
-        mirrored, TableAdoption(configuration), again: isResumed, isReturning: isReturning, pool)
+        mirrored, TableAdoption(configuration), again: isResumed, isReturning: isReturning, pool,
+        tries: tries)
       folder.endFormer()
       return plan
     } catch {
@@ -113,13 +125,20 @@ package struct MirrorAdopter: Sendable {
 
   /// The number of attempts to create the triggers: programs may have the tables' locks for long.
   static let triesMax = 60
+  /// The same for the log, which needs locks that readers notice, if triggers may capture instead.
+  private static let triesOfLog = 5
 
   private func install(
     _ plan: MirrorPlan, _ adoption: TableAdoption, again: Bool, isReturning: Bool,
-    _ pool: PostgresPool
+    _ pool: PostgresPool, tries: Int
   ) async throws {
-    _ = try await pool.runLocking {
+    _ = try await pool.runLocking(tries: tries) {
       try adoption.install(plan, again: again, isReturning: isReturning, $0)
     }
   }
+}
+
+extension PostgresError {
+  /// True if a transaction of a program lasts too long for a lock, or for a new slot.
+  fileprivate var isLongTransaction: Bool { isWait || kind == .server && sqlState == "57014" }
 }

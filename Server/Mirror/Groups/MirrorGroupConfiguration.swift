@@ -53,6 +53,8 @@ package struct MirrorGroupConfiguration: Codable, Sendable, Equatable {
       mirror.adoptions[table, default: MirrorAdoption()].space = SpaceColumn(column, value: value)
     }
     mirror.group = self.name
+    // A reader for each mirror would decode the whole log.
+    mirror.captureReason = "the mirror belongs to a group"
     return mirror
   }
 }

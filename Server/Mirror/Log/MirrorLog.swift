@@ -152,12 +152,38 @@ struct MirrorLog: Sendable, Equatable {
       .once("UPDATE ferry_mirror.logs SET gaps = gaps + 1, source = '' WHERE mirror = $1"),
       [.int8(number)])
     try dropSlot(connection)
-    let made = try connection.query(
-      .once("SELECT lsn::text FROM pg_create_logical_replication_slot($1, 'pgoutput')"),
-      [.text(slot)])
+    let made = try createSlot(connection)
     _ = try connection.query(
       .once("UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn WHERE mirror = $1"),
-      [.int8(number), .text(try made.first?.text(0) ?? "0/0")])
+      [.int8(number), .text(made ?? "0/0")])
+  }
+
+  /// PostgreSQL creates a slot behind all present transactions of the server, and would wait for
+  /// them without an end.
+  private static let slotWaitMax = "30s"
+
+  /// Returns the slot's position.
+  private func createSlot(_ connection: PostgresConnection) throws -> String? {
+    let set = PostgresStatement.once("SELECT set_config('statement_timeout', $1, false)")
+    let former =
+      try connection.query(.once("SELECT current_setting('statement_timeout')")).first?.text(0)
+    _ = try connection.query(set, [.text(Self.slotWaitMax)])
+    do {
+      let made = try connection.query(
+        .once("SELECT lsn::text FROM pg_create_logical_replication_slot($1, 'pgoutput')"),
+        [.text(slot)])
+      _ = try connection.query(set, [.text(former ?? "0")])
+      return try made.first?.text(0)
+    } catch {
+      guard error.kind == .server else { throw error }
+      _ = try connection.query(set, [.text(former ?? "0")])
+      guard error.sqlState == "57014" else { throw error }
+      throw PostgresError(
+        .server,
+        "a transaction on the server lasts too long: PostgreSQL's log can be read only behind it; "
+          + "try again when it has ended",
+        sqlState: error.sqlState)
+    }
   }
 
   /// Records a comparison of all rows behind the known gaps.

@@ -80,7 +80,7 @@ private final class AdoptionStage {
     try await run(
       [
         "adopt", "bench", "--server", daemon.url, "--space", space(count), "--database", database,
-        "--table", "tasks",
+        "--table", "tasks", "--capture", "triggers",
       ] + folder)
     let seconds = watch.seconds
     try await run(["remove", "bench", "--forget"] + folder)
