@@ -122,7 +122,7 @@ package final class MirrorDatabase: Sendable {
 extension PostgresSettings {
   /// For all work of mirrors. PostgreSQL would compile queries of its catalog for seconds, and run
   /// them for a millisecond.
-  static let mirrors: PostgresSettings = [("jit", "off")]
+  package static let mirrors: PostgresSettings = [("jit", "off")]
 }
 
 extension PostgresRole {

@@ -46,7 +46,7 @@ package final class MirrorRounds: Sendable {
     /// Runs a transaction that applies captured writes to the replica.
     package var taking: @Sendable (Database, () throws -> Void) throws -> Void = { try $1() }
     /// Stores the settings after a change of the tables' definitions.
-    var save: @Sendable (MirrorConfiguration) throws -> Void = { _ in }
+    package var save: @Sendable (MirrorConfiguration) throws -> Void = { _ in }
     /// Returns how many milliseconds ago a program has made a write.
     package var age: @Sendable (CapturedWrite) -> Int64 = { $0.age }
 

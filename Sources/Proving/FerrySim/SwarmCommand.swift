@@ -52,9 +52,7 @@ enum SwarmCommand {
     var options = WorldOptions.drawn(
       seed: seed, devices: try arguments.integer("devices"),
       operations: try arguments.integer("operations"))
-    options.mirrors = try arguments.integer("mirrors")
-    // A mirror's file belongs to one space.
-    if options.mirrors > 0 { (options.joined, options.shares) = (0, 0) }
+    options.setMirrors(try arguments.integer("mirrors"), seed: seed)
     options.setLies(try arguments.integer("lies"))
     let strangers = try arguments.integer("strangers")
     if strangers > 0 { (options.strangers, options.attacks) = (strangers, 1) }

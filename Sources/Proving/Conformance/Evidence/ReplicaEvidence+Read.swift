@@ -31,7 +31,8 @@ extension ReplicaEvidence {
                                 WHERE state <> 'acknowledged'), 9223372036854775807)), 0)),
       (SELECT coalesce(sum(changes), 0) FROM ferry_staged)
         + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL
-           AND tbl <> '\(Workload.renamed.table)' AND \(Workload.isNotStray)),
+           AND tbl <> '\(Workload.renamed.table)' AND \(Workload.isNotStray)
+           AND instr(state, '"\(CompanyRules.addedColumn)"') = 0),
       (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL AND \(Workload.isNotStray)),
       anchor_head, anchor, replacing, (SELECT count(*) FROM ferry_pending),
       anchor_history_hash, (SELECT count(*) FROM ferry_refresh),

@@ -5,6 +5,8 @@ import FerryProtocol
 package enum CompanyRules {
   /// The name of the condition of notes. PostgreSQL names it in the reason.
   package static let condition = "notes_stars_rule"
+  /// The column that developers add and drop. The mirror publishes it, and devices do not have it.
+  package static let addedColumn: Name = "remark"
   /// The beginning of labels refused by the trigger below.
   private static let refusedLabel = "tickets"
   private static let refusedStars: Int64 = 5
@@ -40,15 +42,18 @@ package enum CompanyRules {
   ]
 
   /// Returns the statements of developers before a program's transaction, and within it: now and then,
-  /// they add a column unknown to devices, or drop it.
+  /// they add a column unknown to devices with values, or drop it.
   package static func redefinitions(for planned: PlannedAction) -> [String] {
     var random = SeededRandom(planned.seed, "definition")
     guard random.chance(1, in: 8) else { return [] }
     let table = ["notes", "ledger"][random.below(2)]
+    guard random.chance(1, in: 2) else {
+      return ["ALTER TABLE \(table) DROP COLUMN IF EXISTS \(addedColumn)"]
+    }
+    let value = ValueMaker.text(&random).sqlLiteral
     return [
-      random.chance(1, in: 2)
-        ? "ALTER TABLE \(table) ADD COLUMN IF NOT EXISTS remark text NOT NULL DEFAULT 'none'"
-        : "ALTER TABLE \(table) DROP COLUMN IF EXISTS remark"
+      "ALTER TABLE \(table) ADD COLUMN IF NOT EXISTS \(addedColumn) text",
+      "UPDATE \(table) SET \(addedColumn) = \(value) WHERE id = (SELECT min(id) FROM \(table))",
     ]
   }
 

@@ -28,6 +28,8 @@ final class SimulatedMirror: @unchecked Sendable {
   private let adopts: Bool
   /// True if the company's tables refuse and change some rows.
   private let hasRules: Bool
+  /// True if the space's rules give way to programs' writes, as they do to any adopting mirror.
+  var isAuthority: Bool { hasRules }
   private let scheduler: Scheduler
   private let trace: Trace
   private let dice: FaultDice
@@ -86,10 +88,11 @@ final class SimulatedMirror: @unchecked Sendable {
       configuration, ledger, replica: replica, pool: pool,
       log: { [self] event, detail in
         log(event, detail)
-        // Then it discards the inserts refused by the server.
-        if event == "applied" { observe() }
+        // Then it retries or discards operations refused by the server.
+        if event == "applied" || event == "adopting" { observe() }
       }, openFile: openFile)
     sides.taking = taking
+    sides.save = { [self] in configuration = $0 }
     sides.age = { [self] write in
       times[write.transaction].map { (scheduler.now - $0) / 1_000 } ?? 0
     }
@@ -169,7 +172,7 @@ final class SimulatedMirror: @unchecked Sendable {
 
   private func connected() throws -> PostgresConnection {
     if let connection { return connection }
-    let new = try PostgresConnection(url: configuration.database)
+    let new = try PostgresConnection(url: configuration.database, settings: .mirrors)
     connection = new
     return new
   }
@@ -284,8 +287,20 @@ final class SimulatedMirror: @unchecked Sendable {
       RecordKey(table: $0.name(0), record: $0.name(1))
     }
     evidence.rejected.formUnion(refused)
-    for table in plan?.tables ?? [] { try read(table, connection, file, into: &evidence) }
+    for table in try presentPlan(file)?.tables ?? [] {
+      try read(table, connection, file, into: &evidence)
+    }
     return evidence
+  }
+
+  /// Returns the plan for the space's schema in the file: the mirror may have followed changes of the
+  /// tables since it began.
+  private func presentPlan(_ file: SQLiteConnection) throws -> MirrorPlan? {
+    let document = try file.first(
+      "SELECT document FROM ferry_schemas WHERE version = (SELECT schema FROM ferry_replica)"
+    ) { $0.text(0) }
+    guard plan != nil, let document else { return plan }
+    return try configuration.plan(try SpaceSchema(json: document))
   }
 
   /// Counts the mirror's entries in a table `t` of the ledger.

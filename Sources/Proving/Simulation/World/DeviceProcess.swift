@@ -268,6 +268,7 @@ final class DeviceProcess: @unchecked Sendable {
     surroundings.firstLists = firstLists
     surroundings.executor = scheduler
     surroundings.limits = setting.limits
+    surroundings.isAuthority = device.mirror?.isAuthority ?? false
     surroundings.sync.pageSize = setting.limits.changesPerPage
     surroundings.watch.localPoll = .milliseconds(700)
     return surroundings

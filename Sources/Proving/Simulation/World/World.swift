@@ -20,7 +20,7 @@ package final class World: @unchecked Sendable {
   var diskSites: [String: FaultDice.Site] = [:]
   /// Called with each begun virtual second, for a progress bar.
   package var onSecond: ((Int64) -> Void)?
-  private let seed: UInt64
+  let seed: UInt64
   private let plan: WorldPlan
   let network: SimulatedNetwork
   private let limits: Limits
@@ -35,7 +35,7 @@ package final class World: @unchecked Sendable {
   let skipped: SkippedTime
   let nodeClocks: NodeClocks
   private(set) var committed = 0
-  private var serverWentBack = false
+  private(set) var serverWentBack = false
   /// Both `nil` in a world without missions and bundles.
   private(set) var missions: MissionSetting?
   private(set) var publisher: MissionPublisher?
@@ -114,11 +114,7 @@ package final class World: @unchecked Sendable {
     connectMissions()
     addStrangers()
     for index in 0..<options.devices { addDevice(index) }
-    guard let mirrors else { return }
-    var random = SeededRandom(seed, "adoptions")
-    for device in devices.suffix(options.mirrors) {
-      device.mirrorTables(in: mirrors, adopts: random.chance(1, in: 2))
-    }
+    if let mirrors { addMirrors(in: mirrors) }
   }
 
   private func addStrangers() {
@@ -356,20 +352,6 @@ package final class World: @unchecked Sendable {
     report(moves.judge(servers))
     for device in devices {
       report(device.judgeFile() + device.judgeDefinitions(), by: device.name)
-    }
-  }
-
-  private func judgeMirrors(of space: SpaceName, _ server: ServerEvidence) throws {
-    for device in devices where device.space == space {
-      guard let mirror = device.mirror else { continue }
-      let evidence = device.look(at: device.ledgers[0], isApart: true) {
-        Result { [file = $0] in try mirror.evidence(in: file) }
-      }
-      guard var evidence = try evidence?.get() else { continue }
-      evidence.forgets = skipped.milliseconds > 0
-      report(
-        MirrorSides.judge(device.name, evidence, server, serverWentBack: serverWentBack),
-        by: device.name)
     }
   }
 
