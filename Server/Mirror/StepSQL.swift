@@ -153,12 +153,14 @@ struct StepSQL {
 
   /// Marks rows as the step's own, although an effect may have changed them.
   private func forgetLogged(areDeleted: Bool) -> String {
+    "SELECT \(markKeys(areDeleted ? "gone" : "back")) FROM \(sql.source(keysOnly: true)) "
+      + "HAVING count(*) > 0"
+  }
+
+  /// A mark with the keys of the parameters, an aggregate.
+  private func markKeys(_ word: String) -> String {
     let keys = table.key.indices.map { "x.k\($0)" }.joined(separator: ", ")
-    let rest = " || json_agg(json_build_array(\(keys)))::text"
-    return """
-      SELECT \(mark(areDeleted ? "gone" : "back", sql.function, "", rest: rest))
-      FROM \(sql.source(keysOnly: true)) HAVING count(*) > 0
-      """
+    return mark(word, sql.function, "", rest: " || json_agg(json_build_array(\(keys)))::text")
   }
 
   private func mark(_ words: String..., rest: String = "") -> String {
@@ -166,18 +168,33 @@ struct StepSQL {
   }
 
   /// Marks the beginning of a statement of a step; `nil` without a capture from the log.
-  var open: String? { isLogged ? "SELECT \(mark("open", sql.function))" : nil }
+  var open: String? {
+    isLogged ? "SELECT \(mark("open", sql.function)) WHERE NOT \(hasBefore)" : nil
+  }
+
+  /// The SQL of whether triggers before the rows of a statement may change other rows of the table.
+  /// Then keys name the step's rows.
+  private var hasBefore: String {
+    let relation = "\(quoted(postgres: sql.target))::regclass"
+    return """
+      EXISTS (SELECT FROM pg_catalog.pg_trigger g
+        WHERE NOT g.tgisinternal AND g.tgtype & 2 = 2 AND g.tgenabled <> 'D' AND g.tgrelid IN (
+          SELECT \(relation)::oid UNION ALL SELECT p.relid::oid FROM pg_partition_tree(\(relation)) p))
+      """
+  }
 
   /// Marks that the step has captured whole rows; `nil` without a capture from the log.
   var made: String? { isLogged ? "SELECT \(mark("made"))" : nil }
 
-  /// Returns a statement of a step with a mark behind the changed rows. The effects of triggers
+  /// Returns a statement of a step with a mark behind the changed rows. The effects of most triggers
   /// follow: they run at the end of the statement. It returns a row if it changes any.
   func own(_ statement: String) -> String {
     guard isLogged else { return statement }
+    let gone = "SELECT \(markKeys("gone")) FROM \(sql.source(keysOnly: true))"
     return """
       WITH w AS (\(statement) RETURNING 1)
-      SELECT FROM (SELECT count(*) AS n, \(mark("close")) AS m FROM w) c
+      SELECT FROM (SELECT count(*) AS n,
+        CASE WHEN \(hasBefore) THEN (\(gone)) ELSE \(mark("close")) END AS m FROM w) c
       WHERE CASE WHEN m IS NULL THEN 0 ELSE n END > 0
       """
   }

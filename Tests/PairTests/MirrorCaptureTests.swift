@@ -207,7 +207,11 @@ struct MirrorCaptureTests {
         UPDATE tasks SET done = done + 1 WHERE id = 't1' AND NEW.title = 'go';
         UPDATE lists SET name = 'effect' WHERE id = 'l1' AND NEW.title = 'go';
         RETURN NULL; END $$;
-      CREATE TRIGGER effect AFTER UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION effect()
+      CREATE TRIGGER effect AFTER UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION effect();
+      CREATE FUNCTION before() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        UPDATE seats SET guest = 'before' WHERE place = 1 AND NEW.guest = 'go';
+        NEW.guest := upper(NEW.guest); RETURN NEW; END $$;
+      CREATE TRIGGER before BEFORE INSERT OR UPDATE ON seats FOR EACH ROW EXECUTE FUNCTION before()
       """)
     let run = try stage.run()
     try await device.write("UPDATE tasks SET title = 'go' WHERE id = 't2'")
@@ -215,6 +219,14 @@ struct MirrorCaptureTests {
     try await stage.eventuallyRows("SELECT name FROM lists WHERE id = 'l1'", [["effect"]])
     try await Self.same(company, after: "a device's write with effects")
     #expect(try await device.rows("SELECT done FROM tasks WHERE id = 't1'") == [[1]])
+    // A trigger before the rows changes other rows of the table, and the rows themselves.
+    try await device.write(
+      "UPDATE seats SET guest = 'go' WHERE place = 2; INSERT INTO seats VALUES (1, 9, 'new')")
+    try await device.exchange()
+    try await stage.eventuallyRows(
+      "SELECT guest FROM seats WHERE place IN (1, 2, 9) ORDER BY place",
+      [["BEFORE"], ["GO"], ["NEW"]])
+    try await Self.same(company, after: "a device's write behind a trigger")
     try await device.write("DELETE FROM lists WHERE id = 'l5'")
     try await device.exchange()
     try await stage.eventuallyRows("SELECT id FROM lists WHERE id = 'l5'", [])

@@ -47,7 +47,8 @@ struct LoggedRow: Sendable, Equatable {
 ///
 /// A step writes `open`, then one statement, and `close` behind the rows of the statement. The rows
 /// of the named table between both are the step's. All others are effects: of foreign keys, or of
-/// programs' triggers. They reach the space.
+/// programs' triggers. They reach the space. Triggers before a row run between both marks: beside
+/// them, the step only writes `gone` behind the rows of the statement, with the keys.
 ///
 /// A table is named by ``MirrorSQL/function``: the name may contain any character.
 enum LogMark: Equatable {
