@@ -244,8 +244,9 @@ package final class MirrorRounds: Sendable {
     {
       return file
     }
-    try adapt(to: limits)
     var changed = state.isResuming ? [] : try await adapt()
+    // A followed definition has the present limits.
+    if !limits.isEmpty { try adapt(to: try await otherLimits()) }
     if !state.isResuming { try await checkStops(except: changed.map(\.name)) }
     let isLastTry = state.isIncomplete
     // Later, a pull comes after the writes that programs have made without it.
