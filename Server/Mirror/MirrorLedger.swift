@@ -103,6 +103,7 @@ package struct MirrorLedger: Sendable {
     \(MirrorKeys.tables)
     \(MirrorLog.tables)
     \(MirrorPartitions.tables)
+    \(MirrorViews.tables)
     \(CarriedType.makeFunction)
     """
 
