@@ -8,19 +8,32 @@ package final class MirrorNumbers: RecordNumbering, Sendable {
   /// The longest wait for a connection of the pool: the replica's thread waits.
   private static let waitMax = Duration.seconds(60)
 
+  /// Runs work on a connection, and blocks the caller.
+  package typealias Blocking =
+    @Sendable (@escaping @Sendable (PostgresConnection) throws -> [Int64]) throws -> [Int64]
+
   /// The numbers of each adopted table.
   private let keys: [Name: MirrorKeys]
-  private let pool: PostgresPool
+  private let runBlocking: Blocking
 
   /// - Parameter origin: the database's word.
-  init(_ configuration: MirrorConfiguration, origin: String, _ pool: PostgresPool) {
+  convenience init(_ configuration: MirrorConfiguration, origin: String, _ pool: PostgresPool) {
+    self.init(configuration, origin: origin) {
+      try pool.runBlocking(waiting: Self.waitMax, $0)
+    }
+  }
+
+  /// - Parameter origin: the database's word.
+  package init(
+    _ configuration: MirrorConfiguration, origin: String, _ runBlocking: @escaping Blocking
+  ) {
     let (space, schema) = (configuration.space, configuration.schema)
     let tables = configuration.adoptions.keys.map { Name($0) }
     keys = Dictionary(
       uniqueKeysWithValues: tables.map {
         ($0, MirrorKeys(space: space, schema: schema, table: $0, origin: origin))
       })
-    self.pool = pool
+    self.runBlocking = runBlocking
   }
 
   /// Returns the numbers of a table; `nil` if it is not adopted.
@@ -43,8 +56,6 @@ package final class MirrorNumbers: RecordNumbering, Sendable {
         description: "table \(table) is not adopted, so no sequence counts the rows")
     }
     let texts = records.map(\.text)
-    return try pool.runBlocking(waiting: Self.waitMax) {
-      try keys.numbers(of: texts, isTaken: isTaken, $0)
-    }
+    return try runBlocking { try keys.numbers(of: texts, isTaken: isTaken, $0) }
   }
 }

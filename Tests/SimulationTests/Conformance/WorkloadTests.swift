@@ -27,7 +27,9 @@ struct WorkloadTests {
 
   /// Rows of two spaces need a file with two, some actions tables of their own, and answers a
   /// conflict.
-  private static let special: [UserAction] = [.share, .stray, .branch, .odd, .stack, .answer]
+  private static let special: [UserAction] = [
+    .share, .stray, .branch, .odd, .stack, .answer, .order,
+  ]
 
   @Test("every action occurs; edits of notes most often, large posts seldom")
   func mix() {

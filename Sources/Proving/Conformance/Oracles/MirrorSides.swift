@@ -25,6 +25,10 @@ package struct MirrorSidesEvidence: Sendable {
   /// The sums of what programs have added to accounts in committed transactions. Nobody else
   /// writes them.
   package var balances: [RecordKey: Int64] = [:]
+  /// True if the company's sequences number rows of some tables (``Workload/numbered``).
+  package var hasOrders = false
+  /// The tokens of such rows made by programs in committed transactions, and not deleted.
+  package var tokens: Set<String> = []
   /// True if the tables refuse and change rows of devices (``CompanyRules``).
   package var hasRules = false
   /// Records deleted by programs in committed transactions.
@@ -51,8 +55,10 @@ package struct MirrorSidesEvidence: Sendable {
 ///    rows of devices that PostgreSQL refuses are rejected for all devices.
 /// 5. The mirror gives a reason for each delete of a note that no program made. ``OverrulingsReported``
 ///    judges that the authors find it.
+/// 6. Numbered rows are the same on both sides by their tokens: no two rows become one, and lines
+///    belong to their orders (``NumberedRows``).
 ///
-/// After the server went back, the last four are not judged.
+/// After the server went back, the last five are not judged.
 package enum MirrorSides {
   package static let name = "mirror-sides"
 
@@ -85,6 +91,7 @@ package enum MirrorSides {
     if !serverWentBack {
       found += lost(evidence, server) + undone(evidence) + violating(evidence, server)
       found += unexplained(evidence, server)
+      if evidence.hasOrders { found += NumberedRows.faults(evidence, server) }
     }
     return found.sorted().map { Violation(oracle: name, "\(mirror): \($0)") }
   }

@@ -81,7 +81,7 @@ extension Workload {
     }
   }
 
-  private static func numbers(
+  static func numbers(
     _ table: String, _ query: (String) throws -> [[Value]]
   ) rethrows -> [Int64] {
     try query("SELECT id FROM \(table) ORDER BY id").compactMap { row in

@@ -26,9 +26,12 @@ extension Workload {
   ]
 
   /// The space's schema in a world with mirrors: ``declared``, and the definitions of their tables.
-  package static func declaredForMirrors() throws -> SpaceSchema {
+  ///
+  /// - Parameter hasOrders: whether companies' sequences number some tables.
+  package static func declaredForMirrors(hasOrders: Bool) throws -> SpaceSchema {
     var schema = try SpaceSchema(json: declared)
-    for (name, table) in mirrored { schema.tables[name, default: .standard].definition = table }
+    let tables = hasOrders ? mirrored.merging(declaredOrders) { $1 } : mirrored
+    for (name, table) in tables { schema.tables[name, default: .standard].definition = table }
     return schema
   }
 
@@ -39,8 +42,10 @@ extension Workload {
 
   /// Returns the statements by which a company made the same tables, without a mirror in mind.
   ///
-  /// - Parameter hasRules: whether the tables refuse and change some rows (``CompanyRules``).
-  package static func companyTables(hasRules: Bool) -> [String] {
+  /// - Parameters:
+  ///   - hasRules: whether the tables refuse and change some rows (``CompanyRules``).
+  ///   - hasOrders: whether sequences number some tables.
+  package static func companyTables(hasRules: Bool, hasOrders: Bool) -> [String] {
     let tables = mirroredTables.map { name in
       let table = mirrored[Name(name), default: DeclaredTable(key: "id", columns: [])]
       var parts = ["id text PRIMARY KEY"]
@@ -55,7 +60,7 @@ extension Workload {
       }
       return "CREATE TABLE \(name)(\(parts.joined(separator: ", ")))"
     }
-    return hasRules ? tables + CompanyRules.statements : tables
+    return tables + (hasRules ? CompanyRules.statements : []) + (hasOrders ? companyOrders : [])
   }
 
   private static func text(_ name: Name) -> DeclaredColumn { DeclaredColumn(name, .text) }
@@ -81,12 +86,18 @@ extension Workload {
   /// Returns the statements of a program's transaction in PostgreSQL. It may act as any user does
   /// there.
   ///
-  /// - Parameter query: reads rows of the mirror's tables.
+  /// - Parameters:
+  ///   - hasOrders: whether sequences number some of the tables.
+  ///   - query: reads rows of the mirror's tables.
   package static func program(
-    for planned: PlannedAction, name: String, query: (String) throws -> [[Value]]
+    for planned: PlannedAction, name: String, hasOrders: Bool,
+    query: (String) throws -> [[Value]]
   ) rethrows -> [String] {
     var planned = planned
     var random = SeededRandom(planned.seed, "program")
+    if hasOrders, planned.action == .order {
+      return try order(&random, isProgram: true, query)
+    }
     if random.chance(1, in: 4) { return try transfer(name, &random, query) }
     if !programActions.contains(planned.action) {
       planned.action = programActions[random.below(programActions.count)]

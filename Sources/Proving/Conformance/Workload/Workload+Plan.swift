@@ -48,6 +48,8 @@ package enum Workload {
     package var branches = 0
     /// ``UserAction/odd``.
     package var odd = 0
+    /// ``UserAction/order``.
+    package var orders = 0
 
     package init() {}
 
@@ -59,6 +61,7 @@ package enum Workload {
         (.sheet, sheets), (.addList, cascades), (.addItem, cascades), (.deleteList, cascades),
         (.enrol, members), (.share, shares), (.shelve, shelves),
         (.stray, strays), (.answer, answers), (.branch, branches), (.odd, odd), (.stack, stacks),
+        (.order, orders),
       ] {
         rest -= ratio
         if rest < 0 { return action }

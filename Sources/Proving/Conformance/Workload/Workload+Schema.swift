@@ -104,6 +104,7 @@ extension Workload {
     "vines": Cascade(column: "up", parent: "vines"),
     "nests": Cascade(column: "vine", parent: "vines"),
     "chips": Cascade(column: "box", parent: "boxes"),
+    "order_lines": Cascade(column: "order_id", parent: "orders"),
   ]
 
   /// The table whose rows follow a value of their parents (ON UPDATE CASCADE), and the column of

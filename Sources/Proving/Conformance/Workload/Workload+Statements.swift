@@ -63,6 +63,7 @@ extension Workload {
     case .branch: return try branch(&random, query)
     case .odd: return try odd(&random, query)
     case .stack: return try stack(deviceName, &random, query)
+    case .order: return try order(&random, query)
     }
   }
 

@@ -73,6 +73,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Tables `boxes(id)`, `chips(id, box REFERENCES boxes ON DELETE CASCADE)`, `stacks(id, chips)` and
   /// `trail(id)`: triggers of the user count the chips, and log their deletes.
   case stack
+  /// Tables `orders(id INTEGER)` and `order_lines(id INTEGER, order_id REFERENCES orders ON DELETE
+  /// CASCADE)`: a company's sequences number the rows, and each device counts by itself.
+  case order
   /// Answers a conflict, or undoes a write: no statement.
   case answer
 }

@@ -39,7 +39,8 @@ final class MirrorCarrier: @unchecked Sendable {
 
   private func currentRounds() async throws -> MirrorRounds {
     if let rounds { return rounds }
-    _ = try await replica.sync()
+    // A mirror with the company's numbers pulls nothing before it can ask for them.
+    if mirror.numbers == nil { _ = try await replica.sync() }
     let (path, fileSystem) = (device.path, process.setting.disk.fileSystem)
     let new = try await mirror.rounds(
       of: replica, processor: processor,

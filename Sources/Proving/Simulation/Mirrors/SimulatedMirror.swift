@@ -29,7 +29,13 @@ final class SimulatedMirror: @unchecked Sendable {
   /// True if the company's tables refuse and change some rows.
   private let hasRules: Bool
   /// True if the space's rules give way to programs' writes, as they do to any adopting mirror.
-  var isAuthority: Bool { hasRules }
+  var isAuthority: Bool { hasRules || hasOrders }
+  /// True if sequences of the company number some tables.
+  private let hasOrders: Bool
+  /// Lets these sequences count the rows of the mirror's file; `nil` if there are none.
+  private(set) var numbers: MirrorNumbers?
+  /// The word of the database, in place of one by chance.
+  private static let origin = "00000000-0000-4000-8000-000000000000"
   private let scheduler: Scheduler
   private let trace: Trace
   private let dice: FaultDice
@@ -46,18 +52,33 @@ final class SimulatedMirror: @unchecked Sendable {
   private var taken: Set<RecordKey> = []
   private var rejected: Set<RecordKey> = []
   private var balances: [RecordKey: Int64] = [:]
+  /// The tokens of numbered rows made by programs, and not deleted by them.
+  private var tokens: Set<String> = []
   /// When programs wrote, by their transactions: virtual microseconds.
   private var times: [String: Int64] = [:]
 
   init(
     _ name: String, space: SpaceName, database: String, adopts: Bool, hasRules: Bool,
+    hasOrders: Bool,
     scheduler: Scheduler, trace: Trace, dice: FaultDice, kill: @escaping () -> Void
   ) {
     (self.name, self.scheduler, self.trace, self.dice) = (name, scheduler, trace, dice)
     (self.adopts, self.hasRules, self.kill) = (adopts, adopts && hasRules, kill)
+    self.hasOrders = adopts && hasOrders
     site = dice.site("\(name)-tables")
     configuration = MirrorConfiguration(
       name: name, server: "http://ferry.test", space: space.value, database: database, schema: name)
+    guard self.hasOrders else { return }
+    var numbered = configuration
+    for table in Workload.numbered { numbered.adoptions[table.text] = MirrorAdoption() }
+    numbers = MirrorNumbers(numbered, origin: Self.origin) { [unowned self] in
+      try atDatabase($0)
+    }
+  }
+
+  /// The tables that the mirror adopts.
+  private var companyTables: [String] {
+    Workload.mirroredTables + (hasOrders ? Workload.numbered.map(\.text) : [])
   }
 
   // MARK: Carrying
@@ -74,7 +95,8 @@ final class SimulatedMirror: @unchecked Sendable {
     observe: @escaping @Sendable () -> Void,
     taking: @escaping @Sendable (Database, () throws -> Void) throws -> Void
   ) async throws -> MirrorRounds {
-    let schema = try await replica.pulledSchema()
+    // Sequences number the rows of the first pull.
+    let schema = try await hasOrders ? replica.schema() : replica.pulledSchema()
     let pool = SimulatedConnections(mirror: self, processor: processor)
     if adopts {
       try makeCompany()
@@ -91,7 +113,7 @@ final class SimulatedMirror: @unchecked Sendable {
         // Then it retries or discards operations refused by the server.
         if event == "applied" || event == "adopting" { observe() }
       }, openFile: openFile)
-    sides.taking = taking
+    (sides.taking, sides.numbers) = (taking, numbers)
     sides.save = { [self] in configuration = $0 }
     sides.age = { [self] write in
       times[write.transaction].map { (scheduler.now - $0) / 1_000 } ?? 0
@@ -106,7 +128,12 @@ final class SimulatedMirror: @unchecked Sendable {
       return try await MirrorLedger.enter(configuration, plan, again: true, pool)
     }
     let adoption = TableAdoption(configuration)
-    return try await pool.run { try adoption.install(plan, again: true, $0) }
+    return try await pool.run { connection in
+      let ledger = try adoption.install(plan, again: true, connection)
+      try connection.execute(
+        single: "UPDATE ferry_mirror.origin SET word = \(quoted(literal: Self.origin))")
+      return ledger
+    }
   }
 
   /// Returns the settings for the company's tables, which the space has to define as they are.
@@ -114,7 +141,7 @@ final class SimulatedMirror: @unchecked Sendable {
     _ schema: SpaceSchema, _ pool: SimulatedConnections
   ) async throws -> MirrorConfiguration {
     var asked = configuration
-    asked.tables = Workload.mirroredTables
+    asked.tables = companyTables
     let adoption = TableAdoption(asked)
     let plan = try await pool.run { try adoption.plan($0) }
     let lacking = try plan.added(to: schema)
@@ -128,11 +155,13 @@ final class SimulatedMirror: @unchecked Sendable {
     try connected().transaction { connection in
       try connection.execute("CREATE SCHEMA \(quoted(Name(name)))")
       try connection.execute("SET LOCAL search_path = \(quoted(Name(name)))")
-      for statement in Workload.companyTables(hasRules: hasRules) {
+      for statement in Workload.companyTables(
+        hasRules: hasRules, hasOrders: hasOrders)
+      {
         try connection.execute(statement)
       }
     }
-    tables = Workload.mirroredTables.map { Name($0) }
+    tables = companyTables.map { Name($0) }
   }
 
   /// Records operations of programs' writes in the replica.
@@ -189,29 +218,35 @@ final class SimulatedMirror: @unchecked Sendable {
       let connection = try connected()
       let written = try connection.transaction { connection in
         try connection.execute("SET LOCAL search_path = \(quoted(Name(name)))")
-        let statements = try Workload.program(for: planned, name: name) { sql in
+        let statements = try Workload.program(
+          for: planned, name: name, hasOrders: hasOrders
+        ) { sql in
           let rows = try connection.query(.once(sql))
           return try rows.map { try Self.values($0, rows.columnCount) }
         }
-        let (before, former) = (try records(connection), try accounts(connection))
+        let before = try CompanySnapshot(connection, of: tables, name: name)
         // The space defines the tables as they are at the adoption.
         for statement in hasRules && plan != nil ? CompanyRules.redefinitions(for: planned) : [] {
           try connection.execute(statement)
         }
         for statement in statements { try connection.execute(statement) }
         let transaction = try connection.query(.once("SELECT pg_current_xact_id()::text"))
-        let added = try accounts(connection).map { ($0, $1 - former[$0, default: 0]) }
-        return (statements, before, try records(connection), try transaction.first?.text(0), added)
+        let after = try CompanySnapshot(connection, of: tables, name: name)
+        return (statements, before, after, try transaction.first?.text(0))
       }
-      let (statements, before, after, transaction, added) = written
+      let (statements, before, after, transaction) = written
       if statements.isEmpty { return }
       if let transaction { times[transaction] = scheduler.now }
-      for (account, amount) in added { balances[account, default: 0] += amount }
-      let new = after.subtracting(before)
+      for (account, amount) in after.accounts {
+        balances[account, default: 0] += amount - before.accounts[account, default: 0]
+      }
+      let new = after.records.subtracting(before.records)
       // The insert and the delete of a record may cancel each other out.
       made.formUnion(new)
-      made.subtract(before.subtracting(after))
-      removed.formUnion(before.subtracting(after))
+      made.subtract(before.records.subtracting(after.records))
+      removed.formUnion(before.records.subtracting(after.records))
+      tokens.formUnion(after.tokens.subtracting(before.tokens))
+      tokens.subtract(before.tokens.subtracting(after.tokens))
       trace.record(.wrote, name, "a program: \(planned.action.rawValue), \(new.count) new records")
     } catch {
       // As for any program: the transaction is rolled back.
@@ -226,30 +261,6 @@ final class SimulatedMirror: @unchecked Sendable {
       if let number = try? row.int8(column) { return .integer(number) }
       return .text(try row.text(column))
     }
-  }
-
-  private func records(_ connection: PostgresConnection) throws -> Set<RecordKey> {
-    var found: Set<RecordKey> = []
-    for table in tables {
-      for row in try connection.query(
-        .once("SELECT id FROM \(quoted(Name(name))).\(quoted(table))"))
-      {
-        found.insert(RecordKey(table: table, record: Name(try row.text(0))))
-      }
-    }
-    return found
-  }
-
-  /// Returns the accounts of programs, as PostgreSQL has them.
-  private func accounts(_ connection: PostgresConnection) throws -> [RecordKey: Int64] {
-    let (table, column) = Workload.counter
-    let sql = "SELECT id, \(quoted(column)) FROM \(quoted(Name(name))).\(quoted(table))"
-    var found: [RecordKey: Int64] = [:]
-    for row in try connection.query(.once(sql)) {
-      let key = RecordKey(table: table, record: Name(try row.text(0)))
-      if Workload.isAccount(key, of: name) { found[key] = try row.int8(1) }
-    }
-    return found
   }
 
   // MARK: Looking
@@ -279,6 +290,7 @@ final class SimulatedMirror: @unchecked Sendable {
     var evidence = MirrorSidesEvidence()
     (evidence.made, evidence.taken, evidence.rejected) = (made, taken, rejected)
     (evidence.balances, evidence.removed, evidence.hasRules) = (balances, removed, hasRules)
+    (evidence.tokens, evidence.hasOrders) = (tokens, hasOrders)
     evidence.device = try? ReplicaEvidence.readProgress(file).device
     let connection = try connected()
     evidence.deferred = try listed("deferred", connection)
@@ -338,7 +350,7 @@ final class SimulatedMirror: @unchecked Sendable {
     let texts = columns.map { "\(quoted($0))::text" }
     for row in try connection.query(
       .once(
-        "SELECT \((["id"] + texts).joined(separator: ", ")) FROM \(quoted(Name(name))).\(quoted(table.name))"
+        "SELECT \((["id::text"] + texts).joined(separator: ", ")) FROM \(quoted(Name(name))).\(quoted(table.name))"
       ))
     {
       var values: [Name: String?] = [:]

@@ -9,6 +9,7 @@ extension DeviceProcess {
   var trackedTables: [Name] {
     Workload.tables + (setting.hasStrays ? Workload.strays : [])
       + (setting.hasStacks ? Workload.stacked : [])
+      + (setting.hasOrders ? Workload.numbered : [])
       + (setting.hasBranches ? Workload.branches : [])
       + (device.definesOdd ? Workload.oddTables : [])
   }
@@ -27,12 +28,12 @@ extension DeviceProcess {
     // A copy of a file whose device renames them may have them before all others.
     let find = "SELECT 1 FROM sqlite_schema WHERE name = '\(Workload.sharedRename.table)'"
     let lacksShared = try shares && !device.renamesShared && database.query(find).isEmpty
-    let more =
-      (lacksShared ? Workload.sharedSchema : [])
-      + (setting.hasStrays ? Workload.straySchema(isBound: isBound) : [])
-      + (setting.hasStacks ? Workload.stackSchema : [])
-      + (setting.hasBranches ? Workload.branchSchema : [])
-      + (device.definesOdd ? Workload.oddSchema(isRespelled: false) : [])
+    var more = lacksShared ? Workload.sharedSchema : []
+    if setting.hasStrays { more += Workload.straySchema(isBound: isBound) }
+    if setting.hasStacks { more += Workload.stackSchema }
+    if setting.hasOrders { more += Workload.orderSchema }
+    if setting.hasBranches { more += Workload.branchSchema }
+    if device.definesOdd { more += Workload.oddSchema(isRespelled: false) }
     for statement in more { try database.execute(statement) }
   }
 }

@@ -269,6 +269,7 @@ final class DeviceProcess: @unchecked Sendable {
     surroundings.executor = scheduler
     surroundings.limits = setting.limits
     surroundings.isAuthority = device.mirror?.isAuthority ?? false
+    surroundings.numbering = device.mirror?.numbers
     surroundings.sync.pageSize = setting.limits.changesPerPage
     surroundings.watch.localPoll = .milliseconds(700)
     return surroundings

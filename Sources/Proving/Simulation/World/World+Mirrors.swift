@@ -8,8 +8,8 @@ extension World {
     var random = SeededRandom(seed, "adoptions")
     for (place, device) in devices.suffix(options.mirrors).enumerated() {
       let adopts = random.chance(1, in: 2)
-      // Rules need a company.
-      let mustAdopt = place == 0 && options.companyRules > 0
+      // Rules and sequences need a company.
+      let mustAdopt = place == 0 && (options.companyRules > 0 || options.hasOrders)
       device.mirrorTables(in: database, adopts: adopts || mustAdopt)
     }
   }

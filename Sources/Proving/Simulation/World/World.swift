@@ -95,7 +95,8 @@ package final class World: @unchecked Sendable {
       spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) }
         + (options.shares > 0 ? [Self.shared] : []),
       schema: mirrors == nil
-        ? try SpaceSchema(json: Workload.declared) : try Workload.declaredForMirrors(),
+        ? try SpaceSchema(json: Workload.declared)
+        : try Workload.declaredForMirrors(hasOrders: options.hasOrders),
       pruning: ServerPruning(options),
       missions: try Self.makeServerMissions(seed: seed, options))
     if let planted, let storage = storage as? EmbeddedStorage {
@@ -170,6 +171,7 @@ package final class World: @unchecked Sendable {
       missions: missions, bundles: bundles, shared: options.shares > 0 ? Self.shared : nil,
       hasStrays: options.hasStrays, hasBranches: options.hasBranches, hasOdd: options.hasOdd,
       hasStacks: options.hasStacks, hasRules: options.companyRules > 0,
+      hasOrders: options.hasOrders,
       journal: journal, tell: { [unowned self] in notify($2, of: $0, in: $1) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(

@@ -29,6 +29,9 @@ extension WorldOptions {
       Field("spaces", \.spaces, "spaces; devices belong to them in turn"),
       Field("mirrors", \.mirrors, "devices whose rows are in tables of PostgreSQL as well"),
       Field("company-rules", \.companyRules, "1: companies' tables refuse and change some rows"),
+      Field(
+        "company-keys", \.companyKeys,
+        "1: companies' sequences number rows of some tables, and devices count by themselves"),
       Field("joined", \.joined, "1: files join their space, after a first one"),
       Field("nodes", \.nodes, "nodes of the server, each with a clock of its own"),
       Field("operations", \.operations, "local transactions that users make"),

@@ -14,6 +14,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var mirrors = 0
   /// If 1, the tables of companies refuse and change some rows of devices.
   package var companyRules = 0
+  /// If 1, the sequences of companies number the rows of some tables.
+  package var companyKeys = 0
   /// If 1, the first space of each device's file is another one, and the file joins its space.
   package var joined = 0
   /// Local transactions by users.
@@ -184,6 +186,12 @@ extension WorldOptions {
   /// True if the application has triggers that write to tracked tables.
   var hasStacks: Bool { mirrors == 0 && stacks > 0 }
 
+  /// True if companies' sequences number the rows of some tables.
+  var hasOrders: Bool { mirrors > 0 && companyKeys > 0 }
+
+  /// Orders of a thousand transactions, in such a world.
+  private static let orders = 150
+
   /// Sets of options for one kind of place.
   package enum Profile: String, Sendable, CaseIterable {
     /// No faults.
@@ -215,6 +223,7 @@ extension WorldOptions {
     mix.branches = hasBranches ? branches : 0
     mix.odd = hasOdd ? odd : 0
     mix.stacks = hasStacks ? stacks : 0
+    mix.orders = hasOrders ? Self.orders : 0
     return mix
   }
 
