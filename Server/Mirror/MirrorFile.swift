@@ -278,12 +278,12 @@ struct MirrorFile: Sendable {
     }
   }
 
-  /// Returns the tables with rows changed before a turn, by their places.
-  func changed(before turn: Int64, _ connection: SQLiteConnection) throws -> [Int] {
-    try plan.tables.indices.filter { place in
-      try connection.exists(
-        "SELECT 1 FROM \(Self.noted(plan.tables[place])) WHERE turn < \(turn) LIMIT 1")
-    }
+  /// Returns `true` if a table has rows changed before a turn.
+  func hasChanges(
+    of place: Int, before turn: Int64, _ connection: SQLiteConnection
+  ) throws -> Bool {
+    try connection.exists(
+      "SELECT 1 FROM \(Self.noted(plan.tables[place])) WHERE turn < \(turn) LIMIT 1")
   }
 
   private static func first(_ table: MirrorTable) -> String { quoted(table.key[0].name) }

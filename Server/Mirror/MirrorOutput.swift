@@ -137,9 +137,9 @@ struct MirrorOutput: Sendable {
           // A refused row that returns to the space's values frees nothing: rows would be retried
           // without an end.
           let reverted = refused.rows.map { [$0.table] + $0.key }
-          for sql in try parts.file.changed(before: turn, source).map({ parts.sql[$0] })
-          where !sql.locksRows {
+          for (place, sql) in parts.sql.enumerated() where !sql.locksRows {
             // Before all locks of rows.
+            guard try parts.file.hasChanges(of: place, before: turn, source) else { continue }
             try sql.lockWriters(connection, wait: Self.writersWait)
           }
           var step = try MirrorStep(
