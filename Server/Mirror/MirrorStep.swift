@@ -215,8 +215,8 @@ struct MirrorStep {
         if isCareful { $0.add(.once(step.forget(areDeleted: false)), keys) }
       }
       if let capture = answers.captureMade(isDelete: isDelete) {
-        made = $0.add(.once(capture), parameters)
-        $0.add(.once(step.made ?? answers.forgetMadeUpdates))
+        made = $0.add(.once(step.made(capture)), parameters)
+        if let forget = answers.forgetMadeUpdates { $0.add(.once(forget)) }
       }
     }
     if let (keys, rows) = devices(rows) {

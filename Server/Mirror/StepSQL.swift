@@ -183,8 +183,17 @@ struct StepSQL {
       """
   }
 
-  /// Marks that the step has captured whole rows; `nil` without a capture from the log.
-  var made: String? { isLogged ? "SELECT \(mark("made"))" : nil }
+  /// Returns a capture of whole rows with a mark for the log. The mark has the keys: the log's reader
+  /// may come before the capture is visible.
+  func made(_ capture: String) -> String {
+    guard isLogged else { return capture }
+    let rest = " || (json_agg(array_to_json(key)) FILTER (WHERE kind = 'A'))::text"
+    return """
+      WITH a AS (\(capture))
+      SELECT m FROM (SELECT count(*) AS n, \(mark("made", sql.function, "", rest: rest)) AS m FROM a) c
+      WHERE n > 0
+      """
+  }
 
   /// Returns a statement of a step with a mark behind the changed rows. The effects of most triggers
   /// follow: they run at the end of the statement. It returns a row if it changes any.

@@ -56,8 +56,9 @@ struct LoggedRowTests {
     #expect(mark("s\nbeat") == .beat)
     #expect(
       mark("s\ngone\nf\n[[\"a\\nb\"]]")
-        == .forget(table: "f", areDeleted: true, keys: "[[\"a\\nb\"]]"))
-    #expect(mark("s\nback\nf\n[]") == .forget(table: "f", areDeleted: false, keys: "[]"))
+        == .forget(table: "f", .all, keys: "[[\"a\\nb\"]]"))
+    #expect(mark("s\nback\nf\n[]") == .forget(table: "f", .deletes, keys: "[]"))
+    #expect(mark("s\nmade\nf\n[]") == .forget(table: "f", .updates, keys: "[]"))
     for text in ["", "s", "t\nclose", "s\nclose\n", "s\nopen", "s\nother", "\nclose", "s\ngone\nf"]
     {
       #expect(mark(text) == nil, "\(text)")

@@ -244,11 +244,16 @@ struct MirrorNameTests {
     _ = try connection.query(.once(step.begin(isDelete: true)))
     for areDeleted in [false, true] {
       _ = try connection.query(.once(step.forget(areDeleted: areDeleted)), keys)
+    }
+    for forgotten in [LogMark.Forgotten.all, .deletes, .updates] {
       _ = try connection.query(
-        .once(LoggedRowsSQL(sql: sql).forgetCaptured(areDeleted: areDeleted)),
+        .once(LoggedRowsSQL(sql: sql).forgetCaptured(forgotten)),
         [.text("700"), .text("[[\"one\"]]")])
     }
     _ = try connection.query(.once(step.own(step.delete)), keys)
+    let answer = AnswerSQL(sql: sql).captureRefused(isDelete: true)
+    keys.append(PostgresArray<String>(["refused"]))
+    _ = try connection.query(.once(step.made(answer)), keys)
   }
 
   // MARK: The file

@@ -17,21 +17,17 @@ struct AnswerSQL {
     "\(row).kind = 'A' OR \(row).kind = 'X' AND \(row).olds IS NOT NULL"
   }
 
-  /// Removes captured updates of rows that their transaction has captured as a whole: a trigger's
-  /// change of a counter would count twice.
-  ///
-  /// - Parameter transaction: the SQL of the transaction.
-  static func forgetUpdates(of mirror: Int64, in transaction: String) -> String {
-    """
-    DELETE FROM \(MirrorSQL.ledger).captured c USING \(MirrorSQL.ledger).captured a
-    WHERE c.mirror = \(mirror) AND c.xid = \(transaction) AND c.kind = 'U'
-      AND a.mirror = c.mirror AND a.xid = c.xid AND a.kind = 'A' AND a.tab = c.tab AND a.key = c.key
-    """
-  }
-
-  /// The same in a step: updates behind the whole row stay.
-  var forgetMadeUpdates: String {
-    Self.forgetUpdates(of: sql.mirror, in: "pg_current_xact_id()") + " AND c.id < a.id"
+  /// Removes captured updates of rows that the step has captured as a whole: a trigger's change of a
+  /// counter would count twice. Updates behind the whole row stay. `nil` if the log's reader does it:
+  /// see ``StepSQL/made(_:)``.
+  var forgetMadeUpdates: String? {
+    guard sql.capture != .log else { return nil }
+    return """
+      DELETE FROM \(MirrorSQL.ledger).captured c USING \(MirrorSQL.ledger).captured a
+      WHERE c.mirror = \(sql.mirror) AND c.xid = pg_current_xact_id() AND c.kind = 'U'
+        AND a.mirror = c.mirror AND a.xid = c.xid AND a.kind = 'A' AND a.tab = c.tab
+        AND a.key = c.key AND c.id < a.id
+      """
   }
 
   /// Captures the written rows that PostgreSQL has in another form, or has not: triggers, types and
@@ -129,7 +125,7 @@ struct AnswerSQL {
         CROSS JOIN LATERAL (SELECT CASE WHEN \(isThere)
           THEN CASE \(sql.faults("t.").joined(separator: " ")) END END AS fault) f
       WHERE NOT \(sql.isUnsent(sql.keyParameters)) AND (\(condition))
-      RETURNING key
+      RETURNING key, kind
       """
   }
 

@@ -97,10 +97,9 @@ struct LogWriter {
       switch mark {
       case .open(let table): open = table
       case .close: open = nil
-      case .made: try forgetUpdates(part.xid)
       case .beat: break
-      case .forget(let table, let areDeleted, let keys):
-        try forget(table, areDeleted, keys, part.xid)
+      case .forget(let table, let forgotten, let keys):
+        try forget(table, forgotten, keys, part.xid)
       }
     case .truncate(let relation):
       // The log does not name the rows.
@@ -127,23 +126,14 @@ struct LogWriter {
     }
   }
 
-  private mutating func forgetUpdates(_ xid: UInt32) throws {
-    guard isDirty else { return }
-    try flush()
-    let transaction = try begin()
-    _ = try connection.query(
-      .once(AnswerSQL.forgetUpdates(of: log.number, in: "$1::text::xid8")),
-      [.text(Self.whole(xid, before: transaction))])
-  }
-
   private mutating func forget(
-    _ function: String, _ areDeleted: Bool, _ keys: String, _ xid: UInt32
+    _ function: String, _ forgotten: LogMark.Forgotten, _ keys: String, _ xid: UInt32
   ) throws {
-    guard let sql = tables.first(where: { $0.function == function }) else { return }
+    guard isDirty, let sql = tables.first(where: { $0.function == function }) else { return }
     try flush()
     let transaction = try begin()
     _ = try connection.query(
-      .once(LoggedRowsSQL(sql: sql).forgetCaptured(areDeleted: areDeleted)),
+      .once(LoggedRowsSQL(sql: sql).forgetCaptured(forgotten)),
       [.text(Self.whole(xid, before: transaction)), .text(keys)])
   }
 

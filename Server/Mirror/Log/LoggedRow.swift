@@ -54,13 +54,18 @@ struct LoggedRow: Sendable, Equatable {
 enum LogMark: Equatable {
   case open(table: String)
   case close
-  /// The named rows are the step's as well, if an effect has changed them before: all changes, or
-  /// the deletes.
-  case forget(table: String, areDeleted: Bool, keys: String)
-  /// The step has captured whole rows after these effects.
-  case made
+  /// The named rows are the step's as well, if an effect has changed them before.
+  case forget(table: String, Forgotten, keys: String)
   /// Shows that the reader has come so far.
   case beat
+
+  /// The changes of effects that are the step's.
+  enum Forgotten: String {
+    case all = "gone"
+    case deletes = "back"
+    /// The step has captured the rows as a whole.
+    case updates = "made"
+  }
 
   /// The prefix of the messages.
   static let prefix = "ferry.mirror"
@@ -87,10 +92,9 @@ enum LogMark: Equatable {
     case ("open", 3): self = .open(table: parts[2])
     case ("close", 2): self = .close
     case ("beat", 2): self = .beat
-    case ("made", 2): self = .made
-    case ("gone", 4), ("back", 4):
-      self = .forget(
-        table: parts[2], areDeleted: parts[1] == "gone", keys: parts[3])
+    case (let word, 4):
+      guard let forgotten = Forgotten(rawValue: word) else { return nil }
+      self = .forget(table: parts[2], forgotten, keys: parts[3])
     default: return nil
     }
   }

@@ -88,8 +88,13 @@ struct LoggedRowsSQL {
 
   /// Removes logged rows of a transaction. The parameters are the transaction and the keys. The
   /// answers stay: the step has captured them after the mark.
-  func forgetCaptured(areDeleted: Bool) -> String {
-    let kinds = areDeleted ? "NOT (\(AnswerSQL.isAnswer("c")))" : "c.kind = 'D'"
+  func forgetCaptured(_ forgotten: LogMark.Forgotten) -> String {
+    let kinds =
+      switch forgotten {
+      case .all: "NOT (\(AnswerSQL.isAnswer("c")))"
+      case .deletes: "c.kind = 'D'"
+      case .updates: "c.kind = 'U'"
+      }
     return """
       DELETE FROM \(MirrorSQL.ledger).captured c
       USING (SELECT ARRAY(SELECT json_array_elements_text(e)) AS key
