@@ -6,22 +6,6 @@ import FerrySQLite
 import FerrySyncClient
 import Synchronization
 
-/// Provides connections to the database for the steps of a mirror.
-package protocol MirrorConnections: Sendable {
-  /// Runs blocking work on a connection. Once started, it runs to the end.
-  func run<Value: Sendable>(
-    _ body: @escaping @Sendable (PostgresConnection) throws -> Value
-  ) async throws -> Value
-}
-
-extension PostgresPool: MirrorConnections {
-  package func run<Value: Sendable>(
-    _ body: @escaping @Sendable (PostgresConnection) throws -> Value
-  ) async throws -> Value {
-    try await run(in: .push, body)
-  }
-}
-
 /// Carries rows between a replica and tables of PostgreSQL, one round at a time. ``Mirror`` decides
 /// when.
 ///

@@ -89,7 +89,7 @@ extension MirrorConnections {
         return try await run(body)
       } catch let error as PostgresError where error.isWait && attempt < tries {
         attempt += 1
-        try await Task.sleep(for: .milliseconds(500))
+        try await pause(.milliseconds(500))
       }
     }
   }

@@ -28,7 +28,7 @@ struct MirrorUpload: Sendable {
       } catch let error as PostgresError where error.isWait {
         // A smaller slice blocks programs less while it waits for another one.
         rows = max(1, count / 10)
-        try await Task.sleep(for: .milliseconds(50))
+        try await pool.pause(.milliseconds(50))
       }
     }
     try await intake.readPresent()

@@ -23,48 +23,52 @@ import FerrySyncClient
 final class SimulatedMirror: @unchecked Sendable {
   let name: String
   /// The settings; those of adopted tables come with the adoption.
-  private var configuration: MirrorConfiguration
+  var configuration: MirrorConfiguration
   /// True if the tables are a company's.
-  private let adopts: Bool
+  let adopts: Bool
   /// True if the company's tables refuse and change some rows.
-  private let hasRules: Bool
+  let hasRules: Bool
   /// True if the space's rules give way to programs' writes, as they do to any adopting mirror.
   var isAuthority: Bool { hasRules || hasOrders }
   /// True if sequences of the company number some tables.
-  private let hasOrders: Bool
+  let hasOrders: Bool
   /// Lets these sequences count the rows of the mirror's file; `nil` if there are none.
   private(set) var numbers: MirrorNumbers?
   /// The word of the database, in place of one by chance.
   private static let origin = "00000000-0000-4000-8000-000000000000"
-  private let scheduler: Scheduler
-  private let trace: Trace
-  private let dice: FaultDice
-  private let site: FaultDice.Site
+  let scheduler: Scheduler
+  let trace: Trace
+  let dice: FaultDice
+  let site: FaultDice.Site
   /// Kills the device's process.
-  private let kill: () -> Void
-  private var connection: PostgresConnection?
+  let kill: () -> Void
+  var connection: PostgresConnection?
   /// `nil` before the mirror is made.
-  private var plan: MirrorPlan?
+  var plan: MirrorPlan?
   /// The tables in PostgreSQL; none before they are made.
-  private var tables: [Name] = []
-  private var made: Set<RecordKey> = []
-  private var removed: Set<RecordKey> = []
-  private var taken: Set<RecordKey> = []
-  private var rejected: Set<RecordKey> = []
-  private var balances: [RecordKey: Int64] = [:]
+  var tables: [Name] = []
+  var made: Set<RecordKey> = []
+  var removed: Set<RecordKey> = []
+  var taken: Set<RecordKey> = []
+  var rejected: Set<RecordKey> = []
+  var balances: [RecordKey: Int64] = [:]
   /// The tokens of numbered rows made by programs, and not deleted by them.
-  private var tokens: Set<String> = []
+  var tokens: Set<String> = []
+  /// Transactions of a thousand that hold a row for seconds.
+  let heldRows: Int
+  /// The open one of them.
+  var longTransaction: LongTransaction?
   /// When programs wrote, by their transactions: virtual microseconds.
-  private var times: [String: Int64] = [:]
+  var times: [String: Int64] = [:]
 
   init(
     _ name: String, space: SpaceName, database: String, adopts: Bool, hasRules: Bool,
-    hasOrders: Bool,
+    hasOrders: Bool, heldRows: Int,
     scheduler: Scheduler, trace: Trace, dice: FaultDice, kill: @escaping () -> Void
   ) {
     (self.name, self.scheduler, self.trace, self.dice) = (name, scheduler, trace, dice)
     (self.adopts, self.hasRules, self.kill) = (adopts, adopts && hasRules, kill)
-    self.hasOrders = adopts && hasOrders
+    (self.hasOrders, self.heldRows) = (adopts && hasOrders, heldRows)
     site = dice.site("\(name)-tables")
     configuration = MirrorConfiguration(
       name: name, server: "http://ferry.test", space: space.value, database: database, schema: name)
@@ -77,7 +81,7 @@ final class SimulatedMirror: @unchecked Sendable {
   }
 
   /// The tables that the mirror adopts.
-  private var companyTables: [String] {
+  var companyTables: [String] {
     Workload.mirroredTables + (hasOrders ? Workload.numbered.map(\.text) : [])
   }
 
@@ -199,14 +203,17 @@ final class SimulatedMirror: @unchecked Sendable {
     throw error
   }
 
-  private func connected() throws -> PostgresConnection {
+  func connected() throws -> PostgresConnection {
     if let connection { return connection }
-    let new = try PostgresConnection(url: configuration.database, settings: .mirrors)
+    // The product waits for rows in proportion to this.
+    let settings: PostgresSettings =
+      heldRows > 0 ? [("jit", "off"), ("deadlock_timeout", "20ms")] : .mirrors
+    let new = try PostgresConnection(url: configuration.database, settings: settings)
     connection = new
     return new
   }
 
-  func close() { connection = nil }
+  func close() { (connection, longTransaction) = (nil, nil) }
 
   // MARK: The program
 
@@ -215,9 +222,12 @@ final class SimulatedMirror: @unchecked Sendable {
     do {
       try makeCompany()
       if tables.isEmpty { return }
+      if try holdsRow(planned) { return }
       let connection = try connected()
       let written = try connection.transaction { connection in
         try connection.execute("SET LOCAL search_path = \(quoted(Name(name)))")
+        // The holder of a row goes on only after this.
+        if longTransaction != nil { try connection.execute("SET LOCAL lock_timeout = '1ms'") }
         let statements = try Workload.program(
           for: planned, name: name, hasOrders: hasOrders
         ) { sql in
@@ -254,128 +264,41 @@ final class SimulatedMirror: @unchecked Sendable {
     }
   }
 
+  /// Begins a long transaction now and then, if the mirror has begun its work. Returns `true` if one
+  /// has begun.
+  private func holdsRow(_ planned: PlannedAction) throws -> Bool {
+    var random = SeededRandom(planned.seed, "held row")
+    guard random.chance(heldRows, in: 1_000), plan != nil, longTransaction == nil,
+      try count("adopted", where: "NOT t.done", connected()) == 0,
+      let long = try LongTransaction(configuration.database, schema: name, &random)
+    else { return false }
+    (longTransaction, times[long.transaction]) = (long, scheduler.now)
+    trace.record(.wrote, name, "a program: holds notes/\(long.record)")
+    let commits = random.chance(3, in: 4)
+    scheduler.after(500_000 + Int64(random.below(4_000_000))) { [weak self] in
+      self?.endLongTransaction(commits: commits)
+    }
+    return true
+  }
+
+  private func endLongTransaction(commits: Bool) {
+    guard let long = longTransaction else { return }
+    longTransaction = nil
+    do {
+      try long.end(commits: commits)
+      trace.record(
+        .wrote, name, "a program: \(commits ? "commits" : "rolls back") notes/\(long.record)")
+    } catch {
+      trace.record(.mirrored, name, "a program failed: \(error)")
+    }
+  }
+
   /// Returns the values of a row of texts and integers.
   private static func values(_ row: PostgresRow, _ count: Int) throws -> [Value] {
     try (0..<count).map { column in
       if row.isNull(column) { return .null }
       if let number = try? row.int8(column) { return .integer(number) }
       return .text(try row.text(column))
-    }
-  }
-
-  // MARK: Looking
-
-  /// Returns the work left to drain; `nil` if there is none.
-  func left(in file: SQLiteConnection?) -> String? {
-    guard let plan, let connection = try? connected(), let file else {
-      return "it has no tables yet"
-    }
-    do {
-      let captured = try count("captured", connection)
-      if captured > 0 { return "\(captured) writes of programs are captured" }
-      let adopting = try count("adopted", where: "NOT t.done", connection)
-      if adopting > 0 { return "rows of \(adopting) tables are not adopted" }
-      for table in plan.tables
-      where try file.exists("SELECT 1 FROM \(quoted(Name("mirror.changed.\(table.name)")))") {
-        return "rows of \(table.name) are not in PostgreSQL"
-      }
-      return nil
-    } catch {
-      return "its tables cannot be read: \(error)"
-    }
-  }
-
-  /// Returns both sides.
-  func evidence(in file: SQLiteConnection) throws -> MirrorSidesEvidence {
-    var evidence = MirrorSidesEvidence()
-    (evidence.made, evidence.taken, evidence.rejected) = (made, taken, rejected)
-    (evidence.balances, evidence.removed, evidence.hasRules) = (balances, removed, hasRules)
-    (evidence.tokens, evidence.hasOrders) = (tokens, hasOrders)
-    evidence.device = try? ReplicaEvidence.readProgress(file).device
-    let connection = try connected()
-    evidence.deferred = try listed("deferred", connection)
-    evidence.unsent = try listed("unsent", connection)
-    let refused = try file.rows("SELECT tbl, record FROM ferry_quarantine") {
-      RecordKey(table: $0.name(0), record: $0.name(1))
-    }
-    evidence.rejected.formUnion(refused)
-    for table in try presentPlan(file)?.tables ?? [] {
-      try read(table, connection, file, into: &evidence)
-    }
-    return evidence
-  }
-
-  /// Returns the plan for the space's schema in the file: the mirror may have followed changes of the
-  /// tables since it began.
-  private func presentPlan(_ file: SQLiteConnection) throws -> MirrorPlan? {
-    let document = try file.first(
-      "SELECT document FROM ferry_schemas WHERE version = (SELECT schema FROM ferry_replica)"
-    ) { $0.text(0) }
-    guard plan != nil, let document else { return plan }
-    return try configuration.plan(try SpaceSchema(json: document))
-  }
-
-  /// Counts the mirror's entries in a table `t` of the ledger.
-  private func count(
-    _ table: String, where condition: String = "true", _ connection: PostgresConnection
-  ) throws -> Int64 {
-    try connection.query(
-      .once(
-        """
-        SELECT count(*) FROM ferry_mirror.\(table) t JOIN ferry_mirror.mirrors m ON m.number = t.mirror
-        WHERE m.name = $1 AND \(condition)
-        """), [.text(name)]
-    ).first?.int8(0) ?? 0
-  }
-
-  /// Returns the records listed by the mirror in a table of the ledger.
-  private func listed(
-    _ table: String, _ connection: PostgresConnection
-  ) throws -> Set<RecordKey> {
-    let rows = try connection.query(
-      .once(
-        """
-        SELECT t.tab, t.key[1] FROM ferry_mirror.\(table) t
-        JOIN ferry_mirror.mirrors m ON m.number = t.mirror WHERE m.name = $1
-        """), [.text(name)])
-    return Set(
-      try rows.map { RecordKey(table: Name(try $0.text(0)), record: Name(try $0.text(1))) })
-  }
-
-  private func read(
-    _ table: MirrorTable, _ connection: PostgresConnection, _ file: SQLiteConnection,
-    into evidence: inout MirrorSidesEvidence
-  ) throws {
-    let columns = table.columns.map(\.name)
-    let texts = columns.map { "\(quoted($0))::text" }
-    for row in try connection.query(
-      .once(
-        "SELECT \((["id::text"] + texts).joined(separator: ", ")) FROM \(quoted(Name(name))).\(quoted(table.name))"
-      ))
-    {
-      var values: [Name: String?] = [:]
-      for (place, column) in columns.enumerated() {
-        values[column] = row.isNull(place + 1) ? .some(nil) : try row.text(place + 1)
-      }
-      evidence.tables[RecordKey(table: table.name, record: Name(try row.text(0)))] = values
-    }
-    let list = (["id"] + columns.map { quoted($0) }).joined(separator: ", ")
-    let kinds = table.columns.map(\.affinity)
-    let rows = try file.rows("SELECT \(list) FROM \(quoted(table.name))") { row in
-      (row.name(0), columns.indices.map { row.value(Int32($0 + 1)) })
-    }
-    for (id, values) in rows {
-      let key = RecordKey(table: table.name, record: id)
-      var texts: [Name: String?] = [:]
-      for (place, value) in values.enumerated() {
-        switch (value, kinds[place]) {
-        case (.null, _): texts[columns[place]] = .some(nil)
-        case (.integer(let number), .integer): texts[columns[place]] = String(number)
-        case (.text(let text), .text) where !text.utf8.contains(0): texts[columns[place]] = text
-        default: evidence.unfit.insert(key)
-        }
-      }
-      evidence.replica[key] = texts
     }
   }
 }
@@ -390,4 +313,6 @@ private struct SimulatedConnections: MirrorConnections {
   ) async throws -> Value {
     try await processor.run { try mirror.atDatabase(body) }
   }
+
+  func pause(_ duration: Duration) async throws { try await mirror.scheduler.sleep(duration) }
 }

@@ -39,6 +39,7 @@ final class SimulatedDevice: @unchecked Sendable {
     /// True if the tables of companies refuse and change some rows.
     let hasRules: Bool
     let hasOrders: Bool
+    let heldRows: Int
     /// Finds the values behind conflicts; `nil` in a world whose events are not kept.
     let journal: ConflictJournal?
     /// Passes events of a device's ledger to the oracles of the ledger's space.
@@ -124,7 +125,7 @@ final class SimulatedDevice: @unchecked Sendable {
   func mirrorTables(in database: String, adopts: Bool) {
     mirror = SimulatedMirror(
       name, space: space, database: database, adopts: adopts, hasRules: setting.hasRules,
-      hasOrders: setting.hasOrders,
+      hasOrders: setting.hasOrders, heldRows: setting.heldRows,
       scheduler: setting.scheduler, trace: setting.trace, dice: setting.dice
     ) { [unowned self] in crash(losingPower: false, restartAfter: 1_000_000) }
   }

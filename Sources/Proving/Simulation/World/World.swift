@@ -171,7 +171,7 @@ package final class World: @unchecked Sendable {
       missions: missions, bundles: bundles, shared: options.shares > 0 ? Self.shared : nil,
       hasStrays: options.hasStrays, hasBranches: options.hasBranches, hasOdd: options.hasOdd,
       hasStacks: options.hasStacks, hasRules: options.companyRules > 0,
-      hasOrders: options.hasOrders,
+      hasOrders: options.hasOrders, heldRows: options.heldRows,
       journal: journal, tell: { [unowned self] in notify($2, of: $0, in: $1) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(

@@ -32,6 +32,9 @@ extension WorldOptions {
       Field(
         "company-keys", \.companyKeys,
         "1: companies' sequences number rows of some tables, and devices count by themselves"),
+      Field(
+        "held-rows", \.heldRows,
+        "transactions of programs of a thousand that hold one row for seconds"),
       Field("joined", \.joined, "1: files join their space, after a first one"),
       Field("nodes", \.nodes, "nodes of the server, each with a clock of its own"),
       Field("operations", \.operations, "local transactions that users make"),

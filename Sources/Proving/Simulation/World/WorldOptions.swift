@@ -16,6 +16,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var companyRules = 0
   /// If 1, the sequences of companies number the rows of some tables.
   package var companyKeys = 0
+  /// Transactions of programs of a thousand that hold one row for seconds.
+  package var heldRows = 0
   /// If 1, the first space of each device's file is another one, and the file joins its space.
   package var joined = 0
   /// Local transactions by users.
