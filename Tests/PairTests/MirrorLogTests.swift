@@ -236,6 +236,60 @@ struct MirrorLogTests {
     try await Self.end(run, company)
   }
 
+  @Test("an adoption goes on after kills, before the slot and among the slices, beside writers")
+  func killedAdoption() async throws {
+    let company = try await Company.make(
+      """
+      CREATE TABLE lists(id int PRIMARY KEY, n int); CREATE TABLE others(id int);
+      INSERT INTO lists SELECT i, 0 FROM generate_series(1, 20000) i
+      """)
+    let stage = company.stage
+    let arguments = company.arguments(["--table", "lists", "--capture", "log"])
+    let start = {
+      try ChildProcess(
+        try Executables.ferryd(), ["mirror"] + arguments + ["--mirrors", stage.mirrors.url.path],
+        directory: stage.mirrors.url)
+    }
+    // PostgreSQL creates a slot behind such a transaction.
+    let program = try PostgresConnection(url: stage.database)
+    try program.execute("BEGIN; INSERT INTO others VALUES (1)")
+    let first = try start()
+    try await eventually("the slot waits for the transaction", from: first) {
+      try stage.rows(
+        """
+        SELECT state FROM pg_stat_activity WHERE datname = current_database()
+          AND pid <> pg_backend_pid() AND query LIKE '%pg_create_logical_replication_slot%'
+        """) == [["active"]]
+    }
+    first.send(SIGKILL)
+    _ = try await first.exitStatus()
+    try stage.sql("UPDATE lists SET n = 1 WHERE id % 7 = 0; INSERT INTO lists VALUES (-1, 1)")
+    try program.execute("COMMIT")
+    var last = ""
+    for round in 2...4 {
+      let adopt = try start()
+      try await eventually("the adoption goes on in round \(round)") {
+        let state = try? stage.rows("SELECT place::text || done FROM ferry_mirror.adopted")
+        guard let text = state?.first?.first ?? nil, text != last || text.hasSuffix("true") else {
+          return false
+        }
+        last = text
+        return true
+      }
+      adopt.send(SIGKILL)
+      _ = try await adopt.exitStatus()
+      try stage.sql(
+        "UPDATE lists SET n = \(round) WHERE id % 5 = 0; DELETE FROM lists WHERE id % 999 = \(round)"
+      )
+    }
+    #expect(try await stage.mirror(arguments).output.contains("unsent     0 rows"))
+    let run = try stage.run()
+    try await company.join()
+    try await company.expectEqual(
+      "SELECT CAST(id AS text), CAST(n AS text) FROM lists ORDER BY lists.id")
+    try await Self.end(run, company)
+  }
+
   @Test("an adoption without a slot leaves nothing, and goes on when there may be one")
   func noSlot() async throws {
     let company = try await Company.make(Self.tables)

@@ -26,12 +26,26 @@ struct MirrorRefusalTests {
     _ = try await run.exitStatus()
   }
 
+  /// Both ways to capture programs' writes.
+  private static let captures = ["triggers", "log"]
+
+  /// Ends a mirror. PostgreSQL would keep the log for it.
+  private static func end(_ run: ChildProcess, _ company: Company) async throws {
+    try await company.stage.mirror(["status", "crm"])
+    try await stop(run)
+    #expect(try await company.stage.mirror(["verify", "crm"]).output == "0 rows differ\n")
+    try await company.stage.mirror(["remove", "crm"])
+  }
+
   /// Makes a company with rules of the space, while no mirror runs.
-  static func adopted(isUnique: Bool = true) async throws -> Company {
+  static func adopted(
+    isUnique: Bool = true, _ capture: String = "triggers"
+  ) async throws -> Company {
     let rule = isUnique ? "; ALTER TABLE users ADD UNIQUE (email)" : ""
     let company = try await Company.make(shop + rule)
     try await company.adopt(
-      "--table", "users", "--table", "accounts", "--table", "entries", "--table", "notes")
+      "--table", "users", "--table", "accounts", "--table", "entries", "--table", "notes",
+      "--capture", capture)
     try await company.join()
     let replica = try await company.device.open()
     var schema = try await replica.schema()
@@ -47,10 +61,10 @@ struct MirrorRefusalTests {
   private static let users = "SELECT CAST(id AS text), email FROM users ORDER BY users.id"
 
   @Test(
-    "a program's transaction reaches the space whole although a device took its unique value before"
-  )
-  func takenValue() async throws {
-    let company = try await Self.adopted()
+    "a program's transaction reaches the space whole although a device took its unique value before",
+    arguments: captures)
+  func takenValue(_ capture: String) async throws {
+    let company = try await Self.adopted(capture)
     let (stage, device) = (company.stage, company.device)
     try await device.write(
       """
@@ -88,14 +102,14 @@ struct MirrorRefusalTests {
     #expect(entries.first?.detail == "the company's row 1 of table users has this email")
     #expect(entries.first?.operations.first?.columns.contains { $0.value == "ada@x" } == true)
     #expect(try stage.rows("SELECT tab FROM ferry_mirror.unsent") == [])
-    try await stage.mirror(["status", "crm"])
-    try await Self.stop(run)
-    #expect(try await stage.mirror(["verify", "crm"]).output == "0 rows differ\n")
+    try await Self.end(run, company)
   }
 
-  @Test("a device's row that has taken a program's unique value becomes the company's row again")
-  func takenByUpdate() async throws {
-    let company = try await Self.adopted()
+  @Test(
+    "a device's row that has taken a program's unique value becomes the company's row again",
+    arguments: captures)
+  func takenByUpdate(_ capture: String) async throws {
+    let company = try await Self.adopted(capture)
     let (stage, device) = (company.stage, company.device)
     try stage.sql("INSERT INTO users VALUES (9, 'old@x')")
     let first = try stage.run()
@@ -122,12 +136,13 @@ struct MirrorRefusalTests {
     try await company.expectEqual(Self.users, count: 3)
     #expect(
       try stage.rows(Self.users) == [["1", "ada@x"], ["2", "eve@x"], ["9", "old@x"]])
-    try await stage.mirror(["status", "crm"])
-    try await Self.stop(run)
+    try await Self.end(run, company)
   }
 
-  @Test("a program's delete arrives although a device's refused row referred to the row")
-  func heldDelete() async throws {
+  @Test(
+    "a program's delete arrives although a device's refused row referred to the row",
+    arguments: captures)
+  func heldDelete(_ capture: String) async throws {
     let company = try await Company.make(
       """
       CREATE TABLE lists(id int PRIMARY KEY, name text);
@@ -135,7 +150,7 @@ struct MirrorRefusalTests {
       INSERT INTO lists VALUES (1, 'one'), (2, 'two')
       """)
     let (stage, device) = (company.stage, company.device)
-    try await company.adopt("--table", "lists", "--table", "tasks")
+    try await company.adopt("--table", "lists", "--table", "tasks", "--capture", capture)
     try await company.join()
     // PostgreSQL cannot hold this text.
     try await device.write("INSERT INTO tasks VALUES (7, 'x' || char(0), 1)")
@@ -146,8 +161,7 @@ struct MirrorRefusalTests {
     try await company.expectEqual("SELECT CAST(id AS text), name FROM lists ORDER BY lists.id")
     #expect(try stage.rows("SELECT id::text, name FROM lists") == [["2", "zwei"]])
     #expect(try await device.rows("SELECT id FROM tasks") == [])
-    try await stage.mirror(["status", "crm"])
-    try await Self.stop(run)
+    try await Self.end(run, company)
   }
 
   @Test("a refused transaction stays whole in tables that the mirror has made")
