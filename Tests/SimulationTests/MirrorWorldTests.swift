@@ -24,12 +24,52 @@ struct MirrorWorldTests {
     try await WorldThreads.expectTwice(3, Self.options(.hostile))
   }
 
+  /// Companies whose tables refuse and change rows, with more devices that write such rows.
+  private static func withRules(_ profile: WorldOptions.Profile) -> WorldOptions {
+    var options = WorldOptions.small(profile, devices: 5, operations: 200, seconds: 60)
+    (options.spaces, options.mirrors, options.companyRules, options.answers) = (1, 2, 1, 80)
+    return options
+  }
+
   @Test(
-    "a mirror's planted mistake is found",
-    arguments: PlantedMirrorFault.allCases.filter { !$0.needsRules })
+    "a company that refuses and changes rows passes all oracles",
+    arguments: WorldOptions.Profile.allCases, 1...2)
+  func rules(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
+    try await WorldThreads.expectSound(seed, Self.withRules(profile), with: .mirrored)
+  }
+
+  @Test("rows that a company's conditions and triggers refuse are returned with the reason")
+  func reasons() async throws {
+    let words = try await WorldThreads.words(of: .mirrored, Self.withRules(.mobile))
+    #expect(
+      words.isSuperset(of: [
+        "returned", "\"\(CompanyRules.condition)\"", "tickets", "followed",
+      ]))
+  }
+
+  private static func withKeys(_ profile: WorldOptions.Profile) -> WorldOptions {
+    var options = Self.options(profile)
+    (options.companyKeys, options.heldRows) = (1, 60)
+    return options
+  }
+
+  @Test(
+    "no two rows become one while a company's sequences number them and programs hold rows",
+    arguments: WorldOptions.Profile.allCases, 1...2)
+  func numbers(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
+    try await WorldThreads.expectSound(seed, Self.withKeys(profile), with: .mirrored)
+  }
+
+  @Test("a world with a company's numbers and held rows is the same twice")
+  func numbersTwice() async throws {
+    try await WorldThreads.expectTwice(4, Self.withKeys(.mobile))
+  }
+
+  @Test("a mirror's planted mistake is found", arguments: PlantedMirrorFault.allCases)
   func planted(_ mistake: PlantedMirrorFault) async throws {
+    let options = mistake.needsRules ? Self.withRules(.mobile) : Self.options(.mobile)
     for seed in 1...8 as ClosedRange<UInt64> {
-      let result = try await WorldThreads.world(seed, Self.options(.mobile)) { database in
+      let result = try await WorldThreads.world(seed, options) { database in
         let connection = try PostgresConnection(url: database)
         let isReady = try connection.query(
           .once(
