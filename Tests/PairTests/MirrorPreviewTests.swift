@@ -217,7 +217,7 @@ struct MirrorPreviewTests {
       "\(renamed)")
     try stage.sql("ALTER TABLE lists RENAME COLUMN id TO number")
     let stopped = try await stage.mirror(["plan", "crm"], exits: 4).output
-    #expect(stopped.contains("stopped    table lists: column id is gone"), "\(stopped)")
+    #expect(stopped.contains("stopped    table lists: column id, name is gone"), "\(stopped)")
     #expect(stopped.contains("would carry no rows"))
     #expect(try stage.rows("SELECT tab FROM ferry_mirror.stops") == [])
     let taken = try await stage.mirror(

@@ -5,8 +5,16 @@ import FerrySQLite
 /// The columns of the tables in a mirror's file, as the company's tables have them.
 extension MirrorFile {
   /// Returns the columns of a table in the file.
-  static func columns(of table: Name, _ database: Database) throws -> Set<Name> {
-    let rows = try database.query("SELECT name FROM pragma_table_info(?)", [.text(table.text)])
+  ///
+  /// - Parameter withRenamed: also those with another name than in the space.
+  static func columns(
+    of table: Name, withRenamed: Bool = true, _ database: Database
+  ) throws -> Set<Name> {
+    let rows = try database.query(
+      """
+      SELECT name FROM pragma_table_info(?1) WHERE ?2
+        OR name NOT IN (SELECT col FROM ferry_names WHERE tbl = ?1 AND col <> '')
+      """, [.text(table.text), .integer(withRenamed ? 1 : 0)])
     return Set(
       rows.compactMap { row in if case .text(let name) = row["name"] { Name(name) } else { nil } })
   }

@@ -37,7 +37,7 @@ extension MirrorRounds {
     let survey = try await pool.run { connection in
       try TableAdoption(configuration.asked(with: shapes)).survey(connection).plan
     }
-    let held = try await columnsHere(shapes.map(\.table))
+    let held = try await columnsHere(shapes.map(\.table), withRenamed: false)
     var changes: [(MirrorLedger.OtherShape, TableChange)] = []
     for shape in shapes {
       guard
@@ -127,10 +127,14 @@ extension MirrorRounds {
   }
 
   /// Returns the columns of tables in the mirror's file.
-  private func columnsHere(_ tables: [Name]) async throws -> [Name: Set<Name>] {
+  private func columnsHere(
+    _ tables: [Name], withRenamed: Bool = true
+  ) async throws -> [Name: Set<Name>] {
     try await replica.read { database in
       var columns: [Name: Set<Name>] = [:]
-      for table in tables { columns[table] = try MirrorFile.columns(of: table, database) }
+      for table in tables {
+        columns[table] = try MirrorFile.columns(of: table, withRenamed: withRenamed, database)
+      }
       return columns
     }
   }

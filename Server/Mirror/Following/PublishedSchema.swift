@@ -63,7 +63,8 @@ extension MirrorConfiguration {
     for (name, adoption) in adoptions {
       let shape = shapes.first { $0.table == Name(name) }
       configuration.adoptions[name]?.columns =
-        adoption.isChosen ? shape?.presentNames(of: adoption.columns) ?? adoption.columns : []
+        adoption.isChosen
+        ? shape?.presentNames(of: adoption.columns, renamed) ?? adoption.columns : []
     }
     return configuration
   }

@@ -3,26 +3,47 @@ import FerryProtocol
 /// The columns of adopted tables that the company has renamed. Devices and the space keep the name of
 /// the adoption (SPEC.md §26); the mirror's file has the company's name.
 package struct RenamedColumns: Codable, Sendable, Equatable {
-  /// The names in the space by the company's names, by table.
-  private var tables: [String: [String: String]] = [:]
+  /// A column that had another name at the adoption.
+  private struct Column: Codable, Sendable, Equatable {
+    /// The name in the space.
+    var first: String
+    /// The company's name.
+    var present: String
+    /// The number in the company's table, which stays.
+    var place: Int
+  }
+
+  /// By table. A column that has the first name again stays in the list, with the number.
+  private var tables: [String: [Column]] = [:]
 
   package init() {}
 
   /// Returns the company's names of a table's columns by their names in the space.
   func present(in table: Name) -> [Name: Name] {
     var names: [Name: Name] = [:]
-    for (present, first) in tables[table.text] ?? [:] { names[Name(first)] = Name(present) }
+    for column in tables[table.text] ?? [] where column.first != column.present {
+      names[Name(column.first)] = Name(column.present)
+    }
     return names
   }
 
-  /// Adds new names of columns; a former name has none of its own any more.
-  mutating func rename(_ names: [Name: Name], in table: Name) {
-    var known = tables[table.text] ?? [:]
-    for (former, new) in names where known[new.text] == nil {
-      let first = known.removeValue(forKey: former.text) ?? former.text
-      if first != new.text { known[new.text] = first }
+  /// Returns the numbers of a table's columns by the company's names.
+  func places(in table: Name) -> [Name: Int] {
+    Dictionary((tables[table.text] ?? []).map { (Name($0.present), $0.place) }) { $1 }
+  }
+
+  /// Adds new names of columns of a table.
+  mutating func rename(_ columns: [RenamedColumn], in table: Name) {
+    for column in columns {
+      let known = tables[table.text]?.firstIndex { $0.place == column.place }
+      guard let known else {
+        tables[table.text, default: []].append(
+          Column(
+            first: column.former.text, present: column.present.text, place: column.place))
+        continue
+      }
+      tables[table.text]?[known].present = column.present.text
     }
-    tables[table.text] = known.isEmpty ? nil : known
   }
 
   /// Returns a schema of the space with the company's names.
@@ -50,6 +71,14 @@ package struct RenamedColumns: Codable, Sendable, Equatable {
     for (first, present) in present(in: table) { names[present] = first }
     return definition.renaming(names)
   }
+}
+
+/// A column with a new name.
+struct RenamedColumn: Sendable, Equatable {
+  var former: Name
+  var present: Name
+  /// The number in the company's table.
+  var place: Int
 }
 
 extension DeclaredTable {

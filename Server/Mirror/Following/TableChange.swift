@@ -16,14 +16,19 @@ struct FollowedTable: Sendable, Equatable {
   /// Columns with another type, or added again under a former name: no trigger captured their
   /// values.
   var retyped: [Name] = []
-  /// The new names of columns by the former ones. The space keeps the first name.
-  var renamed: [Name: Name] = [:]
+  /// New names of columns of the mirror's settings. The space keeps the first ones.
+  var renamed: [RenamedColumn] = []
+  /// New names of columns of the functions in PostgreSQL, and of recorded writes. The settings may
+  /// have had them, after a kill.
+  var recaptured: [RenamedColumn] = []
   /// True if the rows are compared, whatever was recorded.
   var compares = false
 
   /// The changes, for the log; empty if devices are not concerned.
   var shown: String {
-    let names = renamed.sorted { $0.key < $1.key }.map { "\($0) is named \($1)" }
+    let names = (renamed.isEmpty ? recaptured : renamed).map {
+      "\($0.former) is named \($0.present)"
+    }
     let others = [("new", added), ("gone", dropped), ("of another type", retyped)]
       .filter { !$1.isEmpty }
       .map { word, names in "\(names.map(\.text).joined(separator: ", ")) \(word)" }
@@ -61,9 +66,9 @@ enum TableChange: Sendable, Equatable {
     var plan: AdoptionPlan.Table
     /// The definition in the space.
     var known: DeclaredTable
-    /// Names in the space of columns with another name in the company's table.
-    var taken: Set<Name> = []
-    /// The columns of the table in the mirror's file.
+    /// The columns of the settings that were renamed before.
+    var renamed = RenamedColumns()
+    /// The columns of the table in the mirror's file, without renamed ones.
     var held: Set<Name> = []
   }
 
@@ -73,14 +78,15 @@ enum TableChange: Sendable, Equatable {
       self = .lost
       return
     }
-    let renamed = sides.renamed
-    for (former, new) in renamed.sorted(by: { $0.key < $1.key }) {
-      if let reason = sides.obstacle(to: former, new) {
+    let (renamed, recaptured) = (sides.newNames, sides.newNames(of: sides.columns))
+    for column in renamed {
+      if let reason = sides.obstacle(to: column) {
         self = reason
         return
       }
     }
-    sides.rename(renamed)
+    sides.rename(renamed, recaptured)
+    let taken = Set(sides.renamed.present(in: sides.former.name).keys)
     let (former, plan) = (sides.former, sides.plan)
     if let reason = Self.obstacle(sides) {
       self = .stopped(reason)
@@ -91,7 +97,7 @@ enum TableChange: Sendable, Equatable {
     let planned = plan.definition.columns
     let formerNames = Set(sides.columns)
     table.added = planned.filter { column in
-      !formerNames.contains(column.name) && !sides.taken.contains(column.name)
+      !formerNames.contains(column.name) && !taken.contains(column.name)
         && sides.known.columns.first { $0.name == column.name }?.affinity ?? column.affinity
           == column.affinity
     }.map(\.name)
@@ -107,8 +113,8 @@ enum TableChange: Sendable, Equatable {
       let now = sides.shape.column(name)
       return now != nil && now != sides.formerShape.column(name)
     }
-    table.renamed = renamed
-    table.compares = !table.retyped.isEmpty || !renamed.isEmpty
+    (table.renamed, table.recaptured) = (renamed, recaptured)
+    table.compares = !table.retyped.isEmpty || !renamed.isEmpty || !recaptured.isEmpty
     table.definition = Self.definition(table, sides)
     self = .followed(table)
   }
@@ -171,41 +177,60 @@ enum TableChange: Sendable, Equatable {
 }
 
 extension TableChange.Sides {
-  /// The travelling columns with another name, by the former one.
-  fileprivate var renamed: [Name: Name] {
-    var names: [Name: Name] = [:]
-    for column in columns {
-      guard let place = formerShape.column(column)?.place,
+  /// The new names of columns of the settings.
+  fileprivate var newNames: [RenamedColumn] {
+    let places = renamed.places(in: former.name)
+    return newNames(of: former.all.map(\.name)) { places[$0] ?? formerShape.column($0)?.place }
+  }
+
+  /// Returns the new names of columns that the functions in PostgreSQL capture.
+  fileprivate func newNames(of columns: [Name]) -> [RenamedColumn] {
+    newNames(of: columns) { formerShape.column($0)?.place }
+  }
+
+  private func newNames(of columns: [Name], place: (Name) -> Int?) -> [RenamedColumn] {
+    columns.compactMap { column in
+      guard let place = place(column),
         let now = shape.columns.first(where: { $0.place == place }), Name(now.name) != column
-      else { continue }
-      names[column] = Name(now.name)
+      else { return nil }
+      return RenamedColumn(former: column, present: Name(now.name), place: place)
     }
-    return names
   }
 
   /// Returns the decision if a new name of a column is not followed.
-  fileprivate func obstacle(to column: Name, _ new: Name) -> TableChange? {
-    if shape.column(column) != nil { return .stopped("column \(column) is another one now") }
-    if former.key.contains(where: { $0.name == column }) { return .lost }
-    // The settings may have the new name already, after a kill.
-    let isKnown = former.columns.contains { $0.name == new }
-    guard !isKnown, held.union(known.columns.map(\.name)).contains(new) else { return nil }
-    return .stopped("column \(column) has the name of another column of the space, \(new)")
+  fileprivate func obstacle(to column: RenamedColumn) -> TableChange? {
+    let name = column.former
+    if shape.column(name) != nil { return .stopped("column \(name) is another one now") }
+    if former.key.contains(where: { $0.name == name }) { return .lost }
+    let isHere = held.union(known.columns.map(\.name)).contains(column.present)
+    // The mirror's file has the first name until the process before this one would have changed it.
+    let isFirst = renamed.present(in: former.name)[column.present] == name
+    let place = renamed.places(in: former.name)[column.present]
+    guard isHere && !isFirst || place != nil && place != column.place else { return nil }
+    return .stopped(
+      "column \(name) has the name of another column of the space, \(column.present)")
   }
 
   /// Gives all but the present shape the new names.
-  fileprivate mutating func rename(_ names: [Name: Name]) {
-    if names.isEmpty { return }
-    columns = columns.map { names[$0] ?? $0 }
+  fileprivate mutating func rename(_ settings: [RenamedColumn], _ functions: [RenamedColumn]) {
+    renamed.rename(settings, in: former.name)
+    let (names, captured) = (settings.names, functions.names)
+    columns = columns.map { captured[$0] ?? $0 }
     for place in former.columns.indices {
       let name = former.columns[place].name
       former.columns[place].name = names[name] ?? name
     }
     for place in formerShape.columns.indices {
       let name = Name(formerShape.columns[place].name)
-      formerShape.columns[place].name = (names[name] ?? name).text
+      formerShape.columns[place].name = (captured[name] ?? name).text
     }
     known = known.renaming(names)
+  }
+}
+
+extension [RenamedColumn] {
+  fileprivate var names: [Name: Name] {
+    Dictionary(map { ($0.former, $0.present) }) { first, _ in first }
   }
 }
 
@@ -215,7 +240,7 @@ extension TableChange {
   /// - Parameters:
   ///   - former: the mirror's plan.
   ///   - renamed: the columns renamed before.
-  ///   - held: the columns of each table in the mirror's file.
+  ///   - held: the columns of each table in the mirror's file, without renamed ones.
   init?(
     _ shape: MirrorLedger.OtherShape, _ former: MirrorPlan, _ survey: AdoptionPlan,
     _ schema: SpaceSchema, _ renamed: RenamedColumns, held: [Name: Set<Name>] = [:]
@@ -238,8 +263,7 @@ extension TableChange {
     self.init(
       Sides(
         former: table, columns: shape.columns, formerShape: shape.former, shape: shape.present,
-        plan: planned, known: known, taken: Set(renamed.present(in: shape.table).keys),
-        held: held[shape.table] ?? [])
+        plan: planned, known: known, renamed: renamed, held: held[shape.table] ?? [])
     )
     if case .followed(var followed) = self {
       followed.shape = shape.text

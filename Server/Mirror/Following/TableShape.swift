@@ -71,12 +71,13 @@ extension MirrorLedger {
     /// The present shape as it is stored.
     var text: String
 
-    /// Returns the names that columns have now, without dropped ones.
-    func presentNames(of columns: [String]) -> [String] {
-      columns.compactMap { column in
-        let place = former.column(Name(column))?.place
-        let now = present.columns.first { $0.place == place } ?? present.column(Name(column))
-        return now?.name
+    /// Returns the names that columns of the settings have now, without dropped ones.
+    func presentNames(of columns: [String], _ renamed: RenamedColumns) -> [String] {
+      let places = renamed.places(in: table)
+      return columns.compactMap { column in
+        let name = Name(column)
+        let place = places[name] ?? former.column(name)?.place
+        return (present.columns.first { $0.place == place } ?? present.column(name))?.name
       }
     }
   }
@@ -125,15 +126,18 @@ extension MirrorLedger {
 
   /// Gives the recorded writes of a table the new names of columns.
   private func rename(_ table: FollowedTable, _ connection: PostgresConnection) throws {
-    for (former, new) in table.renamed {
-      for (place, column) in [("captured", "names"), ("adopted", "added")] {
+    for column in table.recaptured {
+      for (place, names) in [("captured", "names"), ("adopted", "added")] {
         _ = try connection.query(
           .once(
             """
-            UPDATE ferry_mirror.\(place) SET \(column) = array_replace(\(column), $3, $4)
-            WHERE mirror = $1 AND tab = $2 AND $3 = ANY(\(column))
+            UPDATE ferry_mirror.\(place) SET \(names) = array_replace(\(names), $3, $4)
+            WHERE mirror = $1 AND tab = $2 AND $3 = ANY(\(names))
             """),
-          [.int8(number), .text(table.name.text), .text(former.text), .text(new.text)])
+          [
+            .int8(number), .text(table.name.text), .text(column.former.text),
+            .text(column.present.text),
+          ])
       }
     }
   }
