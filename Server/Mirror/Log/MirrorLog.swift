@@ -119,10 +119,23 @@ struct MirrorLog: Sendable, Equatable {
       return try makeSlot(number, connection)
     } catch {
       // Without a connection, the same command goes on.
-      if isNew, (error as? PostgresError)?.kind == .server {
-        try MirrorLedger(number: number).remove(connection)
-      }
+      if isNew, (error as? PostgresError)?.kind == .server { try removeMade(number, connection) }
       throw error
+    }
+  }
+
+  /// Attempts to remove a new mirror without a slot: programs may have the tables' locks.
+  private static let removalsMax = 10
+
+  private static func removeMade(_ number: Int64, _ connection: PostgresConnection) throws {
+    var attempt = 1
+    while true {
+      do {
+        _ = try MirrorLedger(number: number).remove(connection)
+        return
+      } catch let error as PostgresError where error.isWait && attempt < removalsMax {
+        attempt += 1
+      }
     }
   }
 
@@ -180,8 +193,8 @@ struct MirrorLog: Sendable, Equatable {
       guard error.sqlState == "57014" else { throw error }
       throw PostgresError(
         .server,
-        "a transaction on the server lasts too long: PostgreSQL's log can be read only behind it; "
-          + "try again when it has ended",
+        "a transaction on the server lasts too long, and a reader of the log begins behind it; try "
+          + "again when it has ended",
         sqlState: error.sqlState)
     }
   }
