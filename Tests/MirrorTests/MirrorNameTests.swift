@@ -84,6 +84,8 @@ struct MirrorNameTests {
 
   private static func connection() throws -> PostgresConnection {
     let connection = try PostgresConnection(url: try PostgresCluster.shared().createDatabase())
+    // As all connections of mirrors.
+    try connection.execute("SET jit = off")
     try connection.execute("CREATE TABLE canary(n int); INSERT INTO canary VALUES (7)")
     return connection
   }
