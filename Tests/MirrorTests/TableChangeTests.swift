@@ -141,6 +141,22 @@ struct TableChangeTests {
     #expect(back.recaptured.isEmpty && back.definition.columns.map(\.name) == ["title", "n"])
   }
 
+  @Test("a renamed column that is made again is known by the new number")
+  func madeAgain() throws {
+    let saved = [RenamedColumn(former: "title", present: "name", place: 2)]
+    let made = try #require(
+      followed(
+        try change(
+          to: (1, Self.id), (3, Self.count), (5, Self.column("name", "text")),
+          formerNames: ["title": "name"], renamed: saved)))
+    #expect(made.definition.columns.map(\.name) == ["name", "n"] && made.compares)
+    var renamed = RenamedColumns()
+    renamed.rename(saved, in: "tasks")
+    renamed.adapt(to: made)
+    #expect(renamed.places(in: "tasks") == ["name": 5])
+    #expect(renamed.present(in: "tasks") == ["title": "name"])
+  }
+
   @Test("the space keeps the first name of a column that is renamed again and again")
   func firstNames() throws {
     var renamed = RenamedColumns()

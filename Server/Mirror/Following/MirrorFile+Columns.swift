@@ -22,16 +22,15 @@ extension MirrorFile {
   /// Gives columns the company's names. The space keeps the first ones.
   func renameColumns(_ renamed: RenamedColumns, _ database: Database) throws {
     for table in plan.tables {
-      let names = renamed.present(in: table.name)
-      if names.isEmpty { continue }
-      let present = try Self.columns(of: table.name, database)
-      for (first, name) in names where !present.contains(name) {
+      for (first, name) in renamed.all(in: table.name).sorted(by: { $0.key < $1.key }) {
         let rows = try database.query(
           "SELECT col FROM ferry_names WHERE tbl = ? AND first = ? AND col <> ''",
           [.text(table.name.text), .text(first.text)])
         var former = first
         if case .text(let known)? = rows.first?["col"] { former = Name(known) }
-        guard present.contains(former) else { continue }
+        guard former != name, try Self.columns(of: table.name, database).contains(former) else {
+          continue
+        }
         try watchAll(table, database)
         try database.renameColumn(former, of: table.name, to: name)
       }

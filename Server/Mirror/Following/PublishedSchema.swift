@@ -50,13 +50,13 @@ extension MirrorConfiguration {
   /// Returns the new names of columns, with those of followed tables.
   func renamed(with tables: [FollowedTable]) -> RenamedColumns {
     var names = renamed
-    for table in tables { names.rename(table.renamed, in: table.name) }
+    for table in tables { names.adapt(to: table) }
     return names
   }
 
   /// Returns the settings with which changed tables are described again: all columns travel unless a
   /// person has chosen some.
-  func asked(with shapes: [MirrorLedger.OtherShape] = []) -> MirrorConfiguration {
+  func asked(with shapes: [MirrorLedger.OtherShape]) -> MirrorConfiguration {
     var configuration = self
     configuration.types = [:]
     configuration.tables = adoptions.keys.sorted()

@@ -27,9 +27,26 @@ package struct RenamedColumns: Codable, Sendable, Equatable {
     return names
   }
 
+  /// Returns the company's names of a table's columns by their names in the space, also equal ones:
+  /// the mirror's file may have another name.
+  func all(in table: Name) -> [Name: Name] {
+    Dictionary((tables[table.text] ?? []).map { (Name($0.first), Name($0.present)) }) { $1 }
+  }
+
   /// Returns the numbers of a table's columns by the company's names.
   func places(in table: Name) -> [Name: Int] {
     Dictionary((tables[table.text] ?? []).map { (Name($0.present), $0.place) }) { $1 }
+  }
+
+  /// Adds new names of columns of a table, and the numbers of columns made again under their names.
+  mutating func adapt(to table: FollowedTable) {
+    rename(table.renamed, in: table.name)
+    for place in (tables[table.name.text] ?? []).indices {
+      guard let column = tables[table.name.text]?[place], let now = table.places[column.present],
+        !table.places.values.contains(column.place)
+      else { continue }
+      tables[table.name.text]?[place].place = now
+    }
   }
 
   /// Adds new names of columns of a table.

@@ -21,6 +21,8 @@ struct FollowedTable: Sendable, Equatable {
   /// New names of columns of the functions in PostgreSQL, and of recorded writes. The settings may
   /// have had them, after a kill.
   var recaptured: [RenamedColumn] = []
+  /// The numbers of all columns of the company's table, by name.
+  var places: [String: Int] = [:]
   /// True if the rows are compared, whatever was recorded.
   var compares = false
 
@@ -114,8 +116,14 @@ enum TableChange: Sendable, Equatable {
       return now != nil && now != sides.formerShape.column(name)
     }
     (table.renamed, table.recaptured) = (renamed, recaptured)
+    table.places = Dictionary(sides.shape.columns.map { ($0.name, $0.place) }) { $1 }
     table.compares = !table.retyped.isEmpty || !renamed.isEmpty || !recaptured.isEmpty
     table.definition = Self.definition(table, sides)
+    let names = Set(table.definition.columns.map(\.name) + table.definition.key.names)
+    if let column = table.adoption.columns.first(where: { !names.contains(Name($0)) }) {
+      self = .stopped("column \(column) is not the one that the space has")
+      return
+    }
     self = .followed(table)
   }
 

@@ -161,13 +161,27 @@ package struct MirrorPreviewer: Sendable {
   /// Returns the changes of both sides since a mirror was made, and the reasons for a stop.
   package static func present(_ folder: MirrorFolder) async throws -> MirrorPreview {
     let configuration = try folder.configuration()
-    let asked = configuration.follows ? configuration.asked() : configuration
+    let shapes = try await otherShapes(of: configuration)
+    let asked = configuration.follows ? configuration.asked(with: shapes) : configuration
     let previewer = MirrorPreviewer(asked, in: folder, token: try folder.token())
-    return try await previewer.present(configuration)
+    return try await previewer.present(configuration, shapes)
   }
 
-  /// - Parameter settings: those of the mirror.
-  private func present(_ settings: MirrorConfiguration) async throws -> MirrorPreview {
+  private static func otherShapes(
+    of settings: MirrorConfiguration
+  ) async throws -> [MirrorLedger.OtherShape] {
+    guard settings.follows else { return [] }
+    return try await PostgresPool.once(settings.database) { pool in
+      try await pool.run { try MirrorLedger(settings.name, $0)?.otherShapes($0) ?? [] }
+    }
+  }
+
+  /// - Parameters:
+  ///   - settings: those of the mirror.
+  ///   - shapes: the changed tables.
+  private func present(
+    _ settings: MirrorConfiguration, _ shapes: [MirrorLedger.OtherShape]
+  ) async throws -> MirrorPreview {
     let reader = try SpaceReader(configuration.server, space: configuration.space, token: token)
     let info = try await reader.space()
     guard info != nil else {
@@ -187,7 +201,7 @@ package struct MirrorPreviewer: Sendable {
           }
         }, nil
       ) : try await tables()
-    let followed = try await changes(settings, plan, schema)
+    let followed = try changes(shapes, settings, plan, schema)
     try await PostgresPool.once(configuration.database) { pool in
       preview = try await pool.run { [preview] connection in
         var preview = preview
@@ -222,22 +236,18 @@ package struct MirrorPreviewer: Sendable {
     return preview
   }
 
-  /// Returns the changed tables of a present mirror.
+  /// Returns the changes of a present mirror's tables.
   private func changes(
-    _ settings: MirrorConfiguration, _ plan: AdoptionPlan?, _ schema: SpaceSchema
-  ) async throws -> [Name: TableChange] {
-    guard settings.follows, let plan else { return [:] }
+    _ shapes: [MirrorLedger.OtherShape], _ settings: MirrorConfiguration, _ plan: AdoptionPlan?,
+    _ schema: SpaceSchema
+  ) throws -> [Name: TableChange] {
+    guard let plan else { return [:] }
     let former = try settings.plan(schema)
-    return try await PostgresPool.once(settings.database) { pool in
-      try await pool.run { connection in
-        guard let ledger = try MirrorLedger(settings.name, connection) else { return [:] }
-        var changes: [Name: TableChange] = [:]
-        for shape in try ledger.otherShapes(connection) {
-          changes[shape.table] = TableChange(shape, former, plan, schema, settings.renamed)
-        }
-        return changes
-      }
+    var changes: [Name: TableChange] = [:]
+    for shape in shapes {
+      changes[shape.table] = TableChange(shape, former, plan, schema, settings.renamed)
     }
+    return changes
   }
 }
 
