@@ -68,10 +68,13 @@ struct LoggedRowTests {
 
   @Test("the log has the lower half of a transaction's identifier")
   func identifiers() {
-    #expect(LogWriter.whole(700, before: 705) == "700")
-    #expect(LogWriter.whole(3, before: 1 << 32 | 5) == "\(1 << 32 | 3)")
-    #expect(LogWriter.whole(0xFFFF_FFF0, before: 1 << 32 | 5) == "\(0xFFFF_FFF0)")
-    #expect(LogWriter.whole(0xFFFF_FFF0, before: 3 << 32 | 5) == "\(2 << 32 | 0xFFFF_FFF0)")
+    #expect(LogWriter.whole(700, near: 705) == "700")
+    #expect(LogWriter.whole(709, near: 705) == "709")
+    #expect(LogWriter.whole(9, near: 1 << 32 | 5) == "\(1 << 32 | 9)")
+    #expect(LogWriter.whole(2, near: 0xFFFF_FFFE) == "\(1 << 32 | 2)")
+    #expect(LogWriter.whole(3, near: 1 << 32 | 5) == "\(1 << 32 | 3)")
+    #expect(LogWriter.whole(0xFFFF_FFF0, near: 1 << 32 | 5) == "\(0xFFFF_FFF0)")
+    #expect(LogWriter.whole(0xFFFF_FFF0, near: 3 << 32 | 5) == "\(2 << 32 | 0xFFFF_FFF0)")
   }
 
   @Test("the log is read only with the necessary settings and rights")

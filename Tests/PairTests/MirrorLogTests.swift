@@ -180,13 +180,13 @@ struct MirrorLogTests {
     try company.stage.sql("UPDATE tasks SET title = title")
   }
 
-  @Test("without --capture, the database decides, and the mirror names the reason")
+  @Test("with --capture auto, the database decides, and the mirror names the reason")
   func automatic() async throws {
     let company = try await Company.make(Self.tables)
     let stage = company.stage
     let logged = try await stage.mirror([
       "adopt", "crm", "--server", company.server.url, "--space", Device.space, "--database",
-      stage.database, "--table", "lists", "--table", "tasks",
+      stage.database, "--table", "lists", "--table", "tasks", "--capture", "auto",
     ])
     #expect(logged.output.contains("capture    from PostgreSQL's log\n"))
     try await Self.end(nil, company)
@@ -213,7 +213,8 @@ struct MirrorLogTests {
     try stage.sql("DROP OWNED BY \(role) CASCADE; DROP ROLE \(role)")
   }
 
-  @Test("without --capture, triggers capture beside a transaction that lasts too long for the log")
+  @Test(
+    "with --capture auto, triggers capture beside a transaction that lasts too long for the log")
   func longTransaction() async throws {
     let company = try await Company.make(Self.tables)
     let stage = company.stage
@@ -221,7 +222,7 @@ struct MirrorLogTests {
     try program.execute("BEGIN; SELECT FROM tasks LIMIT 1")
     let arguments = [
       "adopt", "crm", "--server", company.server.url, "--space", Device.space, "--database",
-      stage.database, "--table", "lists", "--table", "tasks",
+      stage.database, "--table", "lists", "--table", "tasks", "--capture", "auto",
     ]
     let adopted = try await stage.mirror(arguments)
     #expect(

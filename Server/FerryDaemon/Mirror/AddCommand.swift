@@ -26,7 +26,7 @@ enum AddCommand {
   ) { arguments in
     let (name, folder) = try MirrorCommands.folder(arguments)
     let configuration = try await MirrorCommands.choosingCapture(
-      try configuration(name, arguments), folder, arguments, isAutomatic: false)
+      try configuration(name, arguments), folder, arguments)
     try await MirrorCommands.warnOfRole(name, configuration.database)
     let plan = try await MirrorCommands.explained(name) {
       try await Mirror.add(

@@ -7,8 +7,8 @@ enum AdoptCommand {
   static let root = CommandSpec(
     "adopt", summary: "Make tables of a company, with their rows, tables of a space.",
     discussion: """
-      The tables keep their definition. PostgreSQL's log is read if the database permits it, and \
-      otherwise the tables get triggers: see --capture. The space gets the definitions that it lacks, \
+      The tables keep their definition. They get triggers only, or PostgreSQL's log is read: see \
+      --capture. The space gets the definitions that it lacks, \
       and all rows that devices can hold. Programs write to the tables meanwhile. If the command is \
       cut short, the same command goes on, or `ferryd mirror run` does. No row is changed or deleted \
       unless the space changes or deletes it. `ferryd mirror status` names the rows that the space \
@@ -81,11 +81,11 @@ enum AdoptCommand {
         arguments)
     }
     let started = try await MirrorCommands.choosingCapture(
-      try adoption(name, arguments), folder, arguments, isAutomatic: true)
+      try adoption(name, arguments), folder, arguments)
     try await MirrorCommands.warnOfRole(name, started.database)
     let plan = try await MirrorCommands.explained(name) {
       try await MirrorAdopter(started, in: folder, token: TokenOptions.token(arguments))
-        .begin(fallsBack: MirrorCommands.isAutomatic(arguments, byDefault: true))
+        .begin(fallsBack: try MirrorCommands.isAutomatic(arguments))
     }
     if try await MirrorCommands.explained(name, { try await Mirror.prepareAdoption(folder) }) {
       try TextOutput.standardError.line(

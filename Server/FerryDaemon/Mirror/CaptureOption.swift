@@ -9,27 +9,24 @@ extension MirrorCommands {
       How PostgreSQL records the writes of programs: by triggers, or in its log. The log costs the \
       programs less. It needs wal_level = logical, a role with REPLICATION, and the tables' owner. \
       auto is the log if PostgreSQL permits it, and otherwise triggers; `ferryd mirror status` shows \
-      the reason. Without the option, it is auto for adopt, and triggers for add. Groups use triggers.
+      the reason. Groups use triggers.
       """,
-    kind: .choice([automatic] + MirrorCapture.allCases.map(\.rawValue)))
+    kind: .choice([automatic] + MirrorCapture.allCases.map(\.rawValue)),
+    default: MirrorCapture.triggers.rawValue)
 
   /// The value of ``captureOption`` that leaves the choice to the database.
   private static let automatic = "auto"
 
   /// Returns `true` if the database decides.
-  static func isAutomatic(_ arguments: ParsedArguments, byDefault: Bool) -> Bool {
-    let named = arguments.stringIfPresent("capture")
-    return named == automatic || named == nil && byDefault
+  static func isAutomatic(_ arguments: ParsedArguments) throws -> Bool {
+    try arguments.string("capture") == automatic
   }
 
   /// Returns the settings with the way to capture that the option names, or that suits the database.
-  ///
-  /// - Parameter isAutomatic: whether the database decides without the option.
   static func choosingCapture(
-    _ configuration: MirrorConfiguration, _ folder: MirrorFolder, _ arguments: ParsedArguments,
-    isAutomatic: Bool
+    _ configuration: MirrorConfiguration, _ folder: MirrorFolder, _ arguments: ParsedArguments
   ) async throws -> MirrorConfiguration {
-    let isAutomatic = Self.isAutomatic(arguments, byDefault: isAutomatic)
+    let isAutomatic = try isAutomatic(arguments)
     return try await explained(configuration.name) {
       try await configuration.choosingCapture(isAutomatic: isAutomatic, in: folder)
     }

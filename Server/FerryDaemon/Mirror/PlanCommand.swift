@@ -76,7 +76,7 @@ enum PlanCommand {
     let token = try TokenOptions.token(arguments)
     if arguments.flag("add") {
       let asked = try await MirrorCommands.choosingCapture(
-        try AddCommand.configuration(name, arguments), folder, arguments, isAutomatic: false)
+        try AddCommand.configuration(name, arguments), folder, arguments)
       return try await MirrorPreviewer(asked, in: folder, token: token).addition()
     }
     guard !(arguments.strings("table") + arguments.strings("view")).isEmpty else {
@@ -90,7 +90,7 @@ enum PlanCommand {
       return try await MirrorPreviewer.adoption(group, in: folder)
     }
     let asked = try await MirrorCommands.choosingCapture(
-      try AdoptCommand.adoption(name, arguments), folder, arguments, isAutomatic: true)
+      try AdoptCommand.adoption(name, arguments), folder, arguments)
     var preview = try await MirrorPreviewer(asked, in: folder, token: token).adoption()
     if let reason = asked.captureReason {
       preview.notes.append("triggers capture: PostgreSQL's log cannot be read: \(reason)")

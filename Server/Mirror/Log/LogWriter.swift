@@ -134,7 +134,7 @@ struct LogWriter {
     let transaction = try begin()
     _ = try connection.query(
       .once(LoggedRowsSQL(sql: sql).forgetCaptured(forgotten)),
-      [.text(Self.whole(xid, before: transaction)), .text(keys)])
+      [.text(Self.whole(xid, near: transaction)), .text(keys)])
   }
 
   /// Stops the mirror: it carries no row before both sides have been compared.
@@ -156,11 +156,13 @@ struct LogWriter {
     return number
   }
 
-  /// Returns the whole identifier of a transaction older than another one: the log has the lower
-  /// half.
-  static func whole(_ xid: UInt32, before last: UInt64) -> String {
-    let whole = last & ~0xFFFF_FFFF | UInt64(xid)
-    return String(whole > last && whole >= 1 << 32 ? whole - 1 << 32 : whole)
+  /// Returns the whole identifier of a transaction: the log has the lower half. PostgreSQL runs two
+  /// transactions beside each other only if 2³¹ or fewer lie between them.
+  ///
+  /// - Parameter other: a transaction of the same time, older or younger.
+  static func whole(_ xid: UInt32, near other: UInt64) -> String {
+    let distance = Int32(bitPattern: xid &- UInt32(truncatingIfNeeded: other))
+    return String(other &+ UInt64(bitPattern: Int64(distance)))
   }
 
   private mutating func flush() throws {
@@ -220,7 +222,7 @@ struct LogWriter {
       }
       places.append(Int64(place))
       times.append(change.part.time)
-      xids.append(Self.whole(change.part.xid, before: transaction))
+      xids.append(Self.whole(change.part.xid, near: transaction))
       append(change.row.old, columns, to: &old)
       append(change.row.new, columns, to: &new)
     }

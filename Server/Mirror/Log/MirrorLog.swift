@@ -160,10 +160,16 @@ struct MirrorLog: Sendable, Equatable {
   /// Begins a new slot at the present end of the log, in place of the former one. Writes before it
   /// are missing.
   func replaceSlot(_ connection: PostgresConnection) throws {
-    // First the gap: a kill between the steps leaves a comparison to make.
-    _ = try connection.query(
-      .once("UPDATE ferry_mirror.logs SET gaps = gaps + 1, source = '' WHERE mirror = $1"),
-      [.int8(number)])
+    // First the gap: a kill between the steps leaves a comparison to make. The place may be another
+    // server's.
+    let found = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.logs SET gaps = gaps + 1, source = '', lsn = '0/0' WHERE mirror = $1
+        RETURNING mirror
+        """), [.int8(number)])
+    // A slot without an entry would keep the log for ever.
+    if found.isEmpty { throw MirrorFault(description: "the mirror was removed meanwhile") }
     try dropSlot(connection)
     let made = try createSlot(connection)
     _ = try connection.query(

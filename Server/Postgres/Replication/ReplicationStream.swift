@@ -25,6 +25,8 @@ package final class ReplicationStream {
     ("extra_float_digits", "1"), ("bytea_output", "hex"), ("xmloption", "content"),
     ("search_path", "pg_catalog, pg_temp"),
     ("statement_timeout", "0"), ("lock_timeout", "0"),
+    // What a reader confirms is on the disk: the log forgets it.
+    ("synchronous_commit", "on"),
   ])
 
   /// The longest wait for an answer.
