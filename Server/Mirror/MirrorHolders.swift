@@ -178,47 +178,42 @@ struct MirrorHolders: Sendable {
     }
   }
 
-  /// Returns `true` if a retry of a refused transaction gives the space the tables' values: no later
-  /// one has written to the same columns, and no row brought as a whole contains an amount already.
+  /// Returns `true` if the tables have the values of a refused transaction: no later one has written
+  /// to the same columns.
   private func isCurrent(_ entry: QuarantineEntry) async throws -> Bool {
-    for (record, refused) in RefusedRecords(entry.operations).rows {
+    var last: [RecordKey: (isDelete: Bool, values: [Name: Value])] = [:]
+    for operation in entry.operations {
+      if operation.kind == .delete {
+        last[operation.key] = (true, [:])
+        continue
+      }
+      var values = last[operation.key]?.values ?? [:]
+      for column in operation.columns where !operation.increments.contains(column.name) {
+        values[column.name] = column.value
+      }
+      last[operation.key] = (false, values)
+    }
+    for (record, written) in last {
       guard let sql = parts.sql.first(where: { $0.table.name == record.table }) else {
         return false
       }
-      let row: RetriedRow? = try await parts.replica.read { database in
-        try retried(refused, record.record, sql.table, database)
+      let (found, row) = try await parts.replica.read { database in
+        let records = MirrorRecords(parts.file.plan, database.connection)
+        var row = written
+        for (name, value) in row.values {
+          row.values[name] = try records.value(value, of: name, in: sql.table)
+        }
+        return (try records.key(of: record.record.text, in: sql.table), row)
       }
-      guard let (key, values) = row else { return false }
+      guard let key = found else { return false }
       let present = try await parts.pool.run { try sql.row(key, $0) }
-      guard (present == nil) == refused.isDelete else { return false }
-      for (name, value) in values {
+      guard (present == nil) == row.isDelete else { return false }
+      for (name, value) in row.values {
         guard let column = sql.table.columns.first(where: { $0.name == name }) else { continue }
         guard let text = present?[name], column.isExact(value, text) else { return false }
       }
     }
     return true
-  }
-
-  private typealias RetriedRow = (key: [String?], values: [Name: Value])
-
-  /// Returns the key and the values of a refused row after a retry, as the table has them; `nil` if
-  /// no row can have them.
-  private func retried(
-    _ refused: RefusedRecords.Row, _ record: Name, _ table: MirrorTable, _ database: Database
-  ) throws -> RetriedRow? {
-    let records = MirrorRecords(parts.file.plan, database.connection)
-    guard let key = try records.key(of: record.text, in: table) else { return nil }
-    var present: [Name: Value] = [:]
-    if !refused.added.isEmpty {
-      let equal = table.key.map { "\(quoted($0.name)) = ?" }.joined(separator: " AND ")
-      let row = try database.query(
-        "SELECT * FROM \(quoted(table.name)) WHERE \(equal)", try table.values(ofKey: key)
-      ).first
-      for name in refused.added.keys { present[name] = row?[name.text] }
-    }
-    guard var values = refused.values(over: present) else { return nil }
-    for (name, value) in values { values[name] = try records.value(value, of: name, in: table) }
-    return (key, values)
   }
 }
 
