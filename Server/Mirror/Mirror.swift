@@ -87,6 +87,8 @@ package final class Mirror: Sendable {
       surroundings.numbering = numbers
       surroundings.isAuthority = !configuration.adoptions.isEmpty
       surroundings.watch.isAlone = true
+      // PostgreSQL has the captured writes until the space has them, and would give them again.
+      surroundings.sendsDurably = true
       let server = try ServerAddress(checking: configuration.server, space: configuration.space)
       let replica = try await database.openReplica(folder.replica, of: server, in: surroundings)
       return try Mirror(

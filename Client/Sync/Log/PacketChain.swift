@@ -39,10 +39,21 @@ struct PacketChain: OutboxLedger {
   ///
   /// - Parameter cut: special sizes of the packets.
   func freeze(limit: Int, _ cut: PacketCut = PacketCut()) throws {
-    try connection.transaction {
-      try file.uploads.withholdFollowers()
-      try file.operations.freeze(limit: limit, cut)
+    try durably {
+      try connection.transaction {
+        try file.uploads.withholdFollowers()
+        try file.operations.freeze(limit: limit, cut)
+      }
     }
+  }
+
+  /// Runs a transaction. If operations are durable before they are sent, so are this transaction and
+  /// all before it.
+  private func durably(_ body: () throws -> Void) throws {
+    guard file.sendsDurably else { return try body() }
+    try connection.execute("PRAGMA synchronous=FULL")
+    defer { try? connection.execute("PRAGMA synchronous=NORMAL") }
+    try body()
   }
 
   // MARK: Receipts

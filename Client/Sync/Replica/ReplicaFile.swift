@@ -26,6 +26,8 @@ package final class ReplicaFile {
   let attempts = ApplyAttempts()
   /// How first lists are filled in beside their tables, in all spaces of the file.
   package var firstListOptions = FirstListOptions()
+  /// True if operations are on the disk before the server gets them.
+  package var sendsDurably = false
   /// The first list that is being filled in.
   var filling: ListFilling?
   /// The tables of the file, as the space knows them.

@@ -40,6 +40,9 @@ package struct ReplicaSurroundings: Sendable {
   /// True if the space's rules give way to the replica's operations (SPEC.md §40). The server asks for
   /// the role `admin`; with a weaker one, the rules decide.
   package var isAuthority = false
+  /// True if a loss of power takes no operation that the server has: the author of the writes would
+  /// repeat them. Each freeze of packets then waits for the disk.
+  package var sendsDurably = false
   /// The options of a sync.
   package var sync = SyncEngine.Options()
   /// The options of a watch.

@@ -36,6 +36,7 @@ package final class ReplicaThread: Sendable {
         random: surroundings.random, fileSystem: surroundings.fileSystem,
         busyTimeout: surroundings.busyTimeout, credentials: surroundings.credentials)
       file.firstListOptions = surroundings.firstLists
+      file.sendsDurably = surroundings.sendsDurably
       file.tables.schemas.isAuthority = surroundings.isAuthority
       file.capture.numbered = surroundings.numbering.map { NumberedList($0) }
       let log = try surroundings.log.map { sink in

@@ -270,6 +270,7 @@ final class DeviceProcess: @unchecked Sendable {
     surroundings.limits = setting.limits
     surroundings.isAuthority = device.mirror?.isAuthority ?? false
     surroundings.numbering = device.mirror?.numbers
+    surroundings.sendsDurably = device.mirror != nil
     surroundings.sync.pageSize = setting.limits.changesPerPage
     surroundings.watch.localPoll = .milliseconds(700)
     return surroundings
