@@ -57,6 +57,23 @@ struct MirrorLedgerTests {
     #expect(try ledger.captured(connection).writes == [])
   }
 
+  @Test("a table being followed is followed again after a kill, also with the former definition")
+  func following() throws {
+    let ledger = MirrorLedger(number: 1)
+    try connection.execute("CREATE TABLE public.tasks(id text PRIMARY KEY, title text)")
+    try connection.execute(
+      """
+      INSERT INTO ferry_mirror.recorded(mirror, tab, target, function, triggers, columns, shape)
+      SELECT 1, 'tasks', 'public.tasks', '', 0, '{id,title}',
+        \(TableShape.sql("'public.tasks'::regclass::oid"))
+      """)
+    #expect(try !ledger.hasOtherShapes(connection))
+    for _ in 0..<2 { try ledger.beginFollowing(["tasks"], connection) }
+    #expect(try ledger.hasOtherShapes(connection))
+    let shape = try #require(try ledger.otherShapes(connection).first)
+    #expect(shape.former == shape.present && shape.columns == ["id", "title"])
+  }
+
   @Test("transactions of large texts that compress well are read within the bound of a step")
   func large() throws {
     for _ in 0..<30 {

@@ -3,8 +3,13 @@ import FerryProtocol
 import FerrySyncClient
 
 /// Changed definitions of a company's tables, in the rounds of a mirror. The order survives a kill
-/// between any two steps: the space gets the definition, then the settings, then the functions in
-/// PostgreSQL with the shape. Rows are compared afterwards, as recorded with the shape.
+/// between any two steps, also if the table has the former definition again after it:
+///
+/// 1. The stored shape becomes one that no table has.
+/// 2. The space gets the definition, then the settings.
+/// 3. The functions in PostgreSQL are made, with the shape.
+///
+/// Rows are compared afterwards, as recorded with the shape.
 extension MirrorRounds {
   /// Returns the newest known schema of the space.
   func presentSchema() async throws -> SpaceSchema {
@@ -63,6 +68,8 @@ extension MirrorRounds {
     let tables = changes.compactMap { change -> FollowedTable? in
       if case .followed(let table) = change.1 { table } else { nil }
     }
+    let begun = tables.map(\.name)
+    try await pool.run { try ledger.beginFollowing(begun, $0) }
     let (followed, published) = try await publish(tables, to: schema)
     let settings = configuration.following(followed, published: published)
     try sides.save(settings)

@@ -103,6 +103,17 @@ extension MirrorLedger {
     }
   }
 
+  /// Gives tables stored shapes that no table has, but with the same contents: they are followed again
+  /// unless their functions are made.
+  func beginFollowing(_ tables: [Name], _ connection: PostgresConnection) throws {
+    _ = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.recorded SET shape = rtrim(shape) || ' '
+        WHERE mirror = $1 AND tab = ANY($2::text[]) AND shape <> ''
+        """), [.int8(number), .array(PostgresArray(tables.map { Optional($0.text) }))])
+  }
+
   /// Records followed tables in the transaction that makes their functions. No program is writing to
   /// them. Unrecorded writes of before are compared.
   func adapt(to tables: [FollowedTable], _ connection: PostgresConnection) throws {
