@@ -60,11 +60,6 @@ struct MirrorWorldTests {
     try await WorldThreads.expectSound(seed, Self.withKeys(profile), with: .mirrored)
   }
 
-  @Test("a world with a company's numbers and held rows is the same twice")
-  func numbersTwice() async throws {
-    try await WorldThreads.expectTwice(4, Self.withKeys(.mobile))
-  }
-
   @Test("a mirror's planted mistake is found", arguments: PlantedMirrorFault.allCases)
   func planted(_ mistake: PlantedMirrorFault) async throws {
     let options = mistake.needsRules ? Self.withRules(.mobile) : Self.options(.mobile)
