@@ -137,7 +137,6 @@ package final class Mirror: Sendable {
         }
       }
       group.addTask { [self] in try await work(wakes, wake, onRound) }
-      if configuration.hasViews { group.addTask { [self] in try await compareViews() } }
       // Without triggers nothing reports a write.
       group.addTask {
         while true {
@@ -191,20 +190,6 @@ package final class Mirror: Sendable {
       }
     }
     try Task.checkCancellation()
-  }
-
-  /// Compares the views with their copies, as long as the mirror runs.
-  private func compareViews() async throws {
-    let views = try await rounds.views()
-    while true {
-      do {
-        try await views?.refresh()
-      } catch {
-        // The rounds report a lost database.
-        try Task.checkCancellation()
-      }
-      try await Task.sleep(for: ViewSchedule.lookPause)
-    }
   }
 
   /// Prepares an adoption. If this fails for good before the first row has travelled, the mirror is
@@ -307,7 +292,6 @@ package final class Mirror: Sendable {
 
   /// Compares all rows with the space's, after all writes in progress.
   package func verify(repairing side: Side? = nil) async throws -> [Difference] {
-    try await rounds.views()?.refresh(all: true)
-    return try await rounds.verify(repairing: side)
+    try await rounds.verify(repairing: side)
   }
 }

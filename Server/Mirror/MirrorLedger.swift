@@ -103,7 +103,6 @@ package struct MirrorLedger: Sendable {
     \(MirrorKeys.tables)
     \(MirrorLog.tables)
     \(MirrorPartitions.tables)
-    \(MirrorViews.tables)
     \(CarriedType.makeFunction)
     """
 

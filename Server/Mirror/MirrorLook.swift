@@ -30,10 +30,7 @@ struct MirrorLook: Sendable {
       let row = try connection.query(
         .once(
           """
-          SELECT applied, (SELECT count(*) FROM ferry_mirror.captured WHERE mirror = $1),
-            coalesce(nullif(fault, ''), (
-              SELECT 'view ' || tab || ' cannot be read: ' || reason FROM ferry_mirror.views
-              WHERE mirror = $1 ORDER BY tab LIMIT 1), ''),
+          SELECT applied, (SELECT count(*) FROM ferry_mirror.captured WHERE mirror = $1), fault,
             (SELECT count(*) FROM ferry_mirror.deferred WHERE mirror = $1)
           FROM ferry_mirror.mirrors WHERE number = $1
           """), [.int8(ledger.number)]

@@ -14,11 +14,8 @@ struct MirrorSQL: Sendable {
   var isAdopting = false
   var capture = TableCapture.triggers
 
-  /// The table, qualified by the schema. For a view, it is the copy of a mirror.
-  var target: String {
-    if mirror != 0, table.adoption?.view != nil { return "\(Self.ledger).view_\(tag)" }
-    return "\(quoted(Name(schema))).\(quoted(table.name))"
-  }
+  /// The table, qualified by the schema.
+  var target: String { "\(quoted(Name(schema))).\(quoted(table.name))" }
   /// The function of the capturing triggers. Marks in PostgreSQL's log name the table by it.
   var function: String {
     capture.group.map { GroupCapture.function($0, table.name) } ?? "\(Self.ledger).capture_\(tag)"
@@ -224,7 +221,6 @@ struct MirrorSQL: Sendable {
 
   /// The number of rows, as a company's table of one space has them about.
   var estimate: String {
-    if let view { return "(SELECT count(*) FROM \(view))" }
     if let isOurs = isOfSpace("t") { return "(SELECT count(*) FROM \(target) t WHERE \(isOurs))" }
     return """
       (SELECT CASE WHEN reltuples < 0 THEN (SELECT count(*) FROM \(target)) ELSE reltuples::bigint END

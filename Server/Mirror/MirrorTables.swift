@@ -150,8 +150,7 @@ struct MirrorTables {
     if isLogged { try MirrorLog.enter(number, connection) }
     let own = sql.filter { $0.table.adoption == nil }.map(MirrorDefinition.init)
     let schema = MirrorSQL.unlessPresent(schema: Name(configuration.schema))
-    let tables =
-      (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements) + sql.flatMap(\.makeCopy)
+    let tables = (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
     let parts = own.flatMap(\.parts) + own.flatMap(\.references)
     var capture = try captures(sql, number)
     let layout = (tables + parts.map(\.statement) + capture + ["adopting: \(isAdopting)"])

@@ -79,7 +79,7 @@ enum PlanCommand {
         try AddCommand.configuration(name, arguments), folder, arguments)
       return try await MirrorPreviewer(asked, in: folder, token: token).addition()
     }
-    guard !(arguments.strings("table") + arguments.strings("view")).isEmpty else {
+    guard !arguments.strings("table").isEmpty else {
       throw UsageError(
         .missingOption, "--table is missing", why: "`adopt` makes named tables a space's",
         next: "add --table NAME, or --add for a mirror that makes its tables")

@@ -61,11 +61,6 @@ package struct AdoptionPlan: Sendable, Equatable {
     if let other = adoption.columns.first(where: { table.column($0) == nil }) {
       throw MirrorFault(description: "table \(table.name) has no column \(other)")
     }
-    if adoption.view != nil, adoption.condition != nil || adoption.key != nil {
-      throw MirrorFault(
-        description: "view \(table.name) takes no --where and no --key: choose the rows in the view"
-      )
-    }
     if let space = adoption.space { try check(space, of: table) }
     var made = Table(
       name: Name(table.name), definition: DeclaredTable(key: .text(""), columns: []),
@@ -135,8 +130,8 @@ package struct AdoptionPlan: Sendable, Equatable {
   private static func fault(of table: CompanyTable) -> String? {
     switch table.kind {
     case "r", "p": break
-    case "v": return "it is a view; name it with --view"
-    case "m": return "it is a materialized view; name it with --view"
+    case "v": return "it is a view"
+    case "m": return "it is a materialized view"
     case "f": return "it is a foreign table"
     default: return "it is no table"
     }

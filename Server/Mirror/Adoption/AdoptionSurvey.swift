@@ -37,10 +37,6 @@ extension TableAdoption {
       let tables = try configuration.tables.compactMap { name in
         try collecting {
           var table = try reader.table(name)
-          if let view = configuration.adoptions[name]?.view {
-            try table.show(view)
-            return table
-          }
           // Rows are locked until the log has all former writes to them.
           if configuration.capture == .log { table.requiredRights.append("UPDATE") }
           return table

@@ -25,9 +25,6 @@ struct CompanyTable: Sendable, Equatable {
   /// The rights without which the table cannot be adopted; without others, devices' writes go back.
   var requiredRights = ["SELECT", "TRIGGER"]
 
-  /// True for a view, with the parts of the copy.
-  var isView = false
-
   /// The missing ones of the required rights.
   var lackingRights: [String] { missingRights.filter(requiredRights.contains) }
 
@@ -102,8 +99,6 @@ package struct MirrorAdoption: Codable, Sendable, Equatable {
   package var isPartitioned = false
   /// The writes that the mirror's role may not do.
   package var limits = WriteLimits()
-  /// For a view, whose rows are compared; `nil` for a table.
-  package var view: ViewSource?
   /// The chosen meaning of the key; `nil` for the default.
   package var key: MirrorKey?
 

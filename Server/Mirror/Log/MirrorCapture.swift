@@ -24,10 +24,6 @@ extension MirrorConfiguration {
       return chosen
     }
     guard isAutomatic else { return self }
-    if hasViews {
-      (chosen.capture, chosen.captureReason) = (.triggers, "views need triggers on their copies")
-      return chosen
-    }
     chosen.captureReason = try await PostgresPool.once(database) { pool in
       try await pool.run { connection in
         let suitability = try LogSuitability(self, connection)
