@@ -68,7 +68,6 @@ struct MirrorComparison: Sendable {
         return difference
       }
       try awaitLog(lacking.map(\.key), sql, connection)
-      if !lacking.isEmpty, !sql.locksRows { try sql.lockWriters(connection, wait: "2s") }
       for row in lacking { try rewrite(row.key, row.difference, sql, connection) }
       return found
     }
@@ -83,7 +82,7 @@ struct MirrorComparison: Sendable {
     for column in keys[0].indices {
       parameters.append(PostgresArray<String>(keys.map { $0[column] }))
     }
-    if let lock = StepSQL(sql: sql).lock { _ = try connection.query(.once(lock), parameters) }
+    _ = try connection.query(.once(StepSQL(sql: sql).lock), parameters)
     try reader.catchUp(within: LogReader.roundLimit)
   }
 

@@ -278,14 +278,6 @@ struct MirrorFile: Sendable {
     }
   }
 
-  /// Returns `true` if a table has rows changed before a turn.
-  func hasChanges(
-    of place: Int, before turn: Int64, _ connection: SQLiteConnection
-  ) throws -> Bool {
-    try connection.exists(
-      "SELECT 1 FROM \(Self.noted(plan.tables[place])) WHERE turn < \(turn) LIMIT 1")
-  }
-
   private static func first(_ table: MirrorTable) -> String { quoted(table.key[0].name) }
 
   private func changes(

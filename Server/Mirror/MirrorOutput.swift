@@ -6,9 +6,6 @@ import FerrySyncClient
 struct MirrorOutput: Sendable {
   let parts: MirrorParts
 
-  /// The longest wait for the writers of a table whose rows the role cannot lock; others wait behind
-  /// it.
-  private static let writersWait = "100ms"
   /// The most refused rows of a step named in the log.
   private static let loggedMax = 20
 
@@ -137,11 +134,6 @@ struct MirrorOutput: Sendable {
           // A refused row that returns to the space's values frees nothing: rows would be retried
           // without an end.
           let reverted = refused.rows.map { [$0.table] + $0.key }
-          for (place, sql) in parts.sql.enumerated() where !sql.locksRows {
-            // Before all locks of rows.
-            guard try parts.file.hasChanges(of: place, before: turn, source) else { continue }
-            try sql.lockWriters(connection, wait: Self.writersWait)
-          }
           var step = try MirrorStep(
             connection, parts.ledger, parts.sql, space: parts.sides.configuration.space,
             unchanged: unchanged.union(reverted), isCareful: isCareful)

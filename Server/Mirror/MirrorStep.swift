@@ -164,7 +164,7 @@ struct MirrorStep {
     // First the locks, then the look at captured writes: it has to see those before the locks.
     _ = try connection.pipeline {
       if hasDeferred { $0.add(.once(step.resolve), keys) }
-      if let lock = step.lock { $0.add(.once(lock), keys) }
+      $0.add(.once(step.lock), keys)
     }
     try catchUp?()
     if try !connection.query(.once(step.isWritten), keys).isEmpty { throw WrittenMeanwhile() }

@@ -8,12 +8,9 @@ struct StepSQL {
   private var table: MirrorTable { sql.table }
   private var isLogged: Bool { sql.capture == .log }
 
-  /// Locks the rows of given keys, so a writer waits until their new values are visible. `nil` if the
-  /// role cannot lock rows; see ``MirrorSQL/lockWriters(_:wait:)``.
-  var lock: String? {
-    guard sql.locksRows else { return nil }
-    return
-      "SELECT FROM \(sql.target) t JOIN \(sql.source(keysOnly: true)) ON \(sql.matches) FOR UPDATE OF t"
+  /// Locks the rows of given keys, so a writer waits until their new values are visible.
+  var lock: String {
+    "SELECT FROM \(sql.target) t JOIN \(sql.source(keysOnly: true)) ON \(sql.matches) FOR UPDATE OF t"
   }
 
   /// Returns a row if a write to one of the keys is captured.

@@ -1,6 +1,5 @@
 import FerryPlatform
 import FerryPostgres
-import FerryProtocol
 
 /// A row that the space does not have as its table does. It stays as written by programs.
 struct UnsentRow: Sendable, Equatable, CustomStringConvertible {
@@ -194,13 +193,6 @@ struct UnsentRows: Sendable {
     }
   }
 
-  private func hasDue(of table: Name, _ connection: PostgresConnection) throws -> Bool {
-    try !connection.query(
-      .once("SELECT FROM ferry_mirror.unsent WHERE mirror = $1 AND tab = $2 AND retry LIMIT 1"),
-      [.int8(mirror), .text(table.text)]
-    ).isEmpty
-  }
-
   /// Captures the rows due for a retry, and forgets those equal in the space. Returns the number of
   /// retried rows.
   func retry(
@@ -210,9 +202,6 @@ struct UnsentRows: Sendable {
     try connection.execute("SET LOCAL lock_timeout = '200ms'; SET LOCAL row_security = off")
     try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     var count: Int64 = 0
-    for sql in sql where !sql.locksRows {
-      if try hasDue(of: sql.table.name, connection) { try sql.lockWriters(connection) }
-    }
     for sql in sql.map(RecaptureSQL.init) {
       for capture in [sql.captureUnsent, sql.captureGone] {
         let rows = try connection.query(

@@ -1,26 +1,19 @@
 import FerryPostgres
 import FerryProtocol
 
-/// A lock of the writers of a table, for a role that cannot lock rows: this needs the right UPDATE. To
-/// make a trigger again needs the right TRIGGER alone, and waits for all writers.
+/// A lock of the writers of a table, for a role without rights on the whole table. To make a trigger
+/// again needs the right TRIGGER alone, and waits for all writers.
 extension MirrorSQL {
-  /// True if the role may lock rows.
-  var locksRows: Bool { !table.limits.missing.contains(.update) }
-
   /// Locks out the writers of the table until the end of the transaction.
   ///
-  /// - Parameter wait: the longest wait, as SQL; programs wait behind it. `nil` for the transaction's.
   /// - Throws: ``PostgresError`` if a program writes for too long; see ``PostgresError/isWait``.
-  func lockWriters(_ connection: PostgresConnection, wait: String? = nil) throws {
+  func lockWriters(_ connection: PostgresConnection) throws {
     let found = try connection.query(
       .once(Self.ownTriggers), [.int8(mirror), .text(table.name.text)]
     ).map { try $0.text(0) }
     guard !found.isEmpty else {
       throw MirrorFault(
         description: "table \(table.name): the triggers of the mirror are gone or disabled")
-    }
-    if let wait {
-      try connection.execute(single: "SET LOCAL lock_timeout = \(quoted(postgres: wait))")
     }
     for statement in found { try connection.execute(single: statement) }
   }

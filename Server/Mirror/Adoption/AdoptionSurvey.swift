@@ -35,12 +35,7 @@ extension TableAdoption {
       _ = try collecting { try configuration.checkCapture(connection) }
       let reader = CompanyReader(connection: connection, schema: configuration.schema)
       let tables = try configuration.tables.compactMap { name in
-        try collecting {
-          var table = try reader.table(name)
-          // Rows are locked until the log has all former writes to them.
-          if configuration.capture == .log { table.requiredRights.append("UPDATE") }
-          return table
-        }
+        try collecting { try reader.table(name) }
       }
       let rights = try MirrorRights(configuration.schema, connection)
       faults += rights.faults(makesTables: false)

@@ -23,10 +23,10 @@ struct CompanyTable: Sendable, Equatable {
   /// Rights on the table missing for the database's user.
   var missingRights: [String] = []
   /// The rights without which the table cannot be adopted; without others, devices' writes go back.
-  var requiredRights = ["SELECT", "TRIGGER"]
+  static let requiredRights = ["SELECT", "UPDATE", "TRIGGER"]
 
   /// The missing ones of the required rights.
-  var lackingRights: [String] { missingRights.filter(requiredRights.contains) }
+  var lackingRights: [String] { missingRights.filter(Self.requiredRights.contains) }
 
   func column(_ name: String) -> CompanyColumn? { columns.first { Name($0.name) == Name(name) } }
 

@@ -190,7 +190,6 @@ extension MirrorComparison {
       try connection.execute(single: comparison.fillDiffering)
       try following?.spare(unbrought, connection)
       // A program's write in progress is captured before its row is read again.
-      if !sql.locksRows { try sql.lockWriters(connection, wait: "900ms") }
       _ = try connection.query(.once(recapture.lockDiffering))
       try parts.sides.reader?.catchUp(within: LogReader.roundLimit)
       for statement in recapture.captureDiffering { try connection.execute(single: statement) }

@@ -52,7 +52,6 @@ struct MirrorSlices: Sendable {
     ]
     if let place { limits.append(PostgresArray(place)) }
     let recapture = RecaptureSQL(sql: sql)
-    if !sql.locksRows { try sql.lockWriters(connection) }
     let end = try connection.query(.once(recapture.sliceEnd(isFirst: place == nil)), limits).first
     guard let end else {
       _ = try connection.query(

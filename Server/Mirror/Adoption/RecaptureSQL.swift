@@ -15,12 +15,9 @@ struct RecaptureSQL {
         CASE WHEN f.fault IS NULL THEN \(sql.columnTexts("t.")) ELSE ARRAY[f.fault] END, NULL
       FROM \(from) CROSS JOIN LATERAL (
         SELECT CASE \(sql.faults("t.").joined(separator: " ")) END AS fault) f
-      WHERE \(condition)\(sql.andIsOfSpace)\(holds) ORDER BY \(sql.keyColumns)\(share)
+      WHERE \(condition)\(sql.andIsOfSpace)\(holds) ORDER BY \(sql.keyColumns) FOR SHARE OF t
       """
   }
-
-  /// Locks the rows, if the role may do so.
-  private var share: String { sql.locksRows ? " FOR SHARE OF t" : "" }
 
   private func place(_ comparison: String, _ parameter: String) -> String {
     "ROW(\(sql.keyColumns)) \(comparison) \(sql.row(parameter))"
@@ -123,7 +120,7 @@ struct RecaptureSQL {
   private var isDiffering: String { "ROW(\(sql.keyColumns)) = \(sql.row("d.key"))" }
 
   var lockDiffering: String {
-    "SELECT FROM \(sql.target) t JOIN ferry_differing d ON d.here AND \(isDiffering)\(share)"
+    "SELECT FROM \(sql.target) t JOIN ferry_differing d ON d.here AND \(isDiffering) FOR SHARE OF t"
   }
 
   /// Captures the changed columns of changed rows, new rows, and the deletes.

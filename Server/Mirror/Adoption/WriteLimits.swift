@@ -104,8 +104,8 @@ extension MirrorTable {
 }
 
 extension MirrorConfiguration {
-  /// Returns the changed limits of adopted tables, by table. The log needs locks of rows: without
-  /// UPDATE on any column, the mirror stops.
+  /// Returns the changed limits of adopted tables, by table. Without UPDATE on any column, the role
+  /// cannot lock a row, and the mirror stops.
   func otherLimits(_ connection: PostgresConnection) throws -> [String: WriteLimits] {
     var changed: [String: WriteLimits] = [:]
     let names = PostgresArray(adoptions.keys.sorted().map { Optional($0) })
@@ -118,7 +118,7 @@ extension MirrorConfiguration {
         unset: try row.array(3, of: String.self).compactMap(\.self),
         key: try row.array(4, of: String.self).compactMap(\.self))
       let limits = WriteLimits(found, of: adoption)
-      if limits == adoption.limits || capture == .log && limits.missing.contains(.update) {
+      if limits == adoption.limits || limits.missing.contains(.update) {
         continue
       }
       changed[name] = limits
