@@ -156,22 +156,22 @@ struct UploadTests {
     arguments: TransportUnderTest.allCases)
   func shortened(_ kind: TransportUnderTest) async throws {
     let transport = kind.make()
+    // More than sockets buffer: the end cannot have been read before the server reads the body.
     try write([UInt8](repeating: 1, count: 64 << 20))
-    let server = echo()
-    defer { server.stop() }
+    let isShorter = Mutex(false)
     let path = path
+    let server = RawServer(beforeBody: {
+      truncate(path, 1)
+      isShorter.withLock { $0 = true }
+    }) { $0.answer("200 OK", []) }
+    defer { server.stop() }
     // URLSession reads the file itself, and waits for the missing bytes until the time is over. A
     // busy machine may need more time to begin.
     var timeout = Duration.seconds(kind == .libcurl ? 60 : 5)
     while true {
-      let isShorter = Mutex(false)
       let request = TransportRequest(
         .put, server.url("/x"), file: FileSlice(path: path), timeout: timeout)
-      let error = try await transport.failure(request) { progress in
-        guard progress.sent > 0 else { return }
-        truncate(path, 1)
-        isShorter.withLock { $0 = true }
-      }
+      let error = try await transport.failure(request)
       if isShorter.withLock({ $0 }) {
         #expect(error.kind == .fileFailed)
         return
