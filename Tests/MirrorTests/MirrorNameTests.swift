@@ -272,8 +272,6 @@ struct MirrorNameTests {
         try database.connection.addFunction("change_author", argumentCount: 0, callers: .all) {
           $1.setNull()
         }
-        // A replica has it.
-        try database.connection.execute("CREATE TABLE IF NOT EXISTS ferry_names(tbl, first, col)")
         try database.execute(
           "CREATE TABLE \"the canary\"(n); INSERT INTO \"the canary\" VALUES (7)")
         for name in sample.tables {

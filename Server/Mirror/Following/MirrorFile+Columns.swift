@@ -10,11 +10,9 @@ extension MirrorFile {
   static func columns(
     of table: Name, withRenamed: Bool = true, _ database: Database
   ) throws -> Set<Name> {
-    let rows = try database.query(
-      """
-      SELECT name FROM pragma_table_info(?1) WHERE ?2
-        OR name NOT IN (SELECT col FROM ferry_names WHERE tbl = ?1 AND col <> '')
-      """, [.text(table.text), .integer(withRenamed ? 1 : 0)])
+    let all = "SELECT name FROM pragma_table_info(?1)"
+    let others = " WHERE name NOT IN (SELECT col FROM ferry_names WHERE tbl = ?1 AND col <> '')"
+    let rows = try database.query(withRenamed ? all : all + others, [.text(table.text)])
     return Set(
       rows.compactMap { row in if case .text(let name) = row["name"] { Name(name) } else { nil } })
   }
