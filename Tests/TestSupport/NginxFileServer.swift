@@ -73,6 +73,9 @@ package final class NginxFileServer: Sendable {
       error_log stderr notice;
       events { worker_connections 256; }
       http {
+        # A busy machine may give a client no turn for many seconds.
+        client_header_timeout 600s; client_body_timeout 600s; send_timeout 600s;
+        keepalive_timeout 600s;
         log_format bytes '$status $body_bytes_sent';
         access_log \(directory)/state/log bytes; \(temporary)
         server {

@@ -238,8 +238,10 @@ public final class Download: Sendable, Identifiable {
     }
   }
 
-  func set(_ progress: DownloadProgress, at now: Duration) {
+  /// Shows the progress. A cancelled download whose work still ends has none, unless it is complete.
+  func set(_ progress: DownloadProgress, at now: Duration, isComplete: Bool = false) {
     change { state in
+      if state.status.state == .cancelled, !isComplete { return }
       state.status.progress = progress
       state.rate.mark(progress.bytesFetched, at: now)
       state.status.bytesPerSecond = state.rate.rate(progress.bytesFetched, at: now)

@@ -125,7 +125,8 @@ extension DownloadQueue {
     download.set(
       DownloadProgress(
         bytesDone: file.size, bytesTotal: file.size,
-        bytesFetched: download.status.progress.bytesFetched), at: surroundings.steadyClock())
+        bytesFetched: download.status.progress.bytesFetched), at: surroundings.steadyClock(),
+      isComplete: true)
   }
 
   /// Stores the facts about a complete file.

@@ -128,14 +128,17 @@ final class DownloadStore: Sendable {
     }
   }
 
-  /// Stores the fetched parts and the progress.
+  /// Stores the fetched parts and the progress. A cancelled download whose work still ends has none.
   func set(
     _ map: ChunkMap, _ progress: DownloadProgress, of id: DownloadID
   ) async throws(DownloadError) {
     try await index.write { connection in
       try connection.run(
-        "UPDATE downloads SET map = ?2, bytes_done = ?3, bytes_total = ?4 WHERE id = ?1", id.value,
-        map.encoded(), progress.bytesDone, progress.bytesTotal)
+        """
+        UPDATE downloads SET map = ?2, bytes_done = ?3, bytes_total = ?4
+        WHERE id = ?1 AND state <> ?5
+        """, id.value, map.encoded(), progress.bytesDone, progress.bytesTotal,
+        DownloadState.cancelled.rawValue)
     }
   }
 

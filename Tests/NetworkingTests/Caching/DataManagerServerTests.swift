@@ -20,7 +20,8 @@ struct DataManagerServerTests {
     init(
       _ answers: [String: (status: Int, body: String)] = [:], after slow: String? = nil
     ) throws {
-      let server = try HTTPServer(configuration: HTTPServer.Configuration()) { [self] request in
+      let server = try HTTPServer(configuration: HTTPServer.Configuration().patient) {
+        [self] request in
         seenPaths.withLock { $0.append(request.path) }
         let json: HTTPHeaders = [
           "Content-Type": "application/json", "Cache-Control": "max-age=60",

@@ -24,7 +24,7 @@ struct DocumentedDataTests {
   @Test("the example of data runs, and asks the server once")
   func runs() async throws {
     let (folder, hits) = (Folder(), Hits())
-    let server = try HTTPServer(configuration: HTTPServer.Configuration()) { request in
+    let server = try HTTPServer(configuration: HTTPServer.Configuration().patient) { request in
       _ = hits.note("\(request.method) \(request.path)")
       let type = request.path == "/logo.png" ? "image/png" : "application/json"
       return HTTPResponse(

@@ -27,7 +27,7 @@ struct DocumentedValuesTests {
   @Test("the example of values runs, and asks the server once for each answer")
   func runs() async throws {
     let (folder, hits) = (Folder(), Hits())
-    let server = try HTTPServer(configuration: HTTPServer.Configuration()) { request in
+    let server = try HTTPServer(configuration: HTTPServer.Configuration().patient) { request in
       _ = hits.note("\(request.method) \(request.path)")
       let data = request.path == "/v1/me" ? #"{"name":"Ada"}"# : #"[{"title":"Books"}]"#
       return HTTPResponse(

@@ -63,6 +63,9 @@ final class NginxServer: Sendable {
       error_log stderr notice;
       events { worker_connections 256; }
       http {
+        # A busy machine may give a client no turn for many seconds.
+        client_header_timeout 600s; client_body_timeout 600s; send_timeout 600s;
+        keepalive_timeout 600s;
         access_log off; \(temporary)
         client_max_body_size 0; client_body_in_file_only off;
         add_header Protocol $server_protocol always;

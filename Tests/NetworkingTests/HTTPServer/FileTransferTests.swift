@@ -12,7 +12,7 @@ struct FileTransferTests {
   func concurrent() async throws {
     let bytes = ScratchFile.pattern(5 << 20)
     let file = try ScratchFile(bytes)
-    try await withServer(.init().patient, handler: file.handler()) { server in
+    try await withServer(handler: file.handler()) { server in
       try await withThrowingTaskGroup { group in
         for index in 0..<12 {
           group.addTask {
@@ -39,7 +39,7 @@ struct FileTransferTests {
       HTTPResponse(
         answering: request, with: .file(content), tag: EntityTag(strong: "s"), mediaType: "a/b")
     }
-    try await withServer(.init().patient, handler: handler) { server in
+    try await withServer(handler: handler) { server in
       try await onThread {
         let clients = try (0..<4).map { _ in try RawClient(port: server.port) }
         for _ in 0..<5 {
@@ -153,7 +153,7 @@ struct FileTransferTests {
       let size = 1 << 30
       let file = try ScratchFile()
       file.resize(to: size)
-      try await withServer(.init().patient, handler: file.handler()) { server in
+      try await withServer(handler: file.handler()) { server in
         try await onThread {
           let client = try RawClient(port: server.port)
           try client.send(RawClient.message("GET", "/", headers: headers))

@@ -157,7 +157,7 @@ struct HTTPStreamTests {
       streams.add(stream)
       return HTTPResponse(status: 200, body: .stream(stream))
     }
-    let server = try HTTPServer(configuration: .init(), handler: handler)
+    let server = try HTTPServer(configuration: .init().patient, handler: handler)
     let listener = try await listener(server)
     let stream = try #require(await streams.values(1).first)
     let closed = Collector<Int>()

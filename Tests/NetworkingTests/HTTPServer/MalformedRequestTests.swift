@@ -117,7 +117,7 @@ struct MalformedRequestTests {
 
   @Test("a slow malformed request gets one answer as well, and does not affect its neighbours")
   func inPieces() async throws {
-    try await withServer(.init().patient, handler: describe) { server in
+    try await withServer(handler: describe) { server in
       try await onThread {
         // Their headers, or their chunks, are incomplete on both threads of the server.
         let neighbours = try (0..<4).map { _ in try RawClient(port: server.port) }

@@ -3,12 +3,19 @@ import Synchronization
 
 @testable import FerryHTTPServer
 
-/// Runs `body` against a server and stops it.
+/// Runs `body` against a server and stops it. Where the configuration names no times of its own, the
+/// server is patient.
 func withServer(
   _ configuration: HTTPServer.Configuration = .init(),
   handler: @escaping HTTPHandler,
   _ body: (HTTPServer) async throws -> Void
 ) async throws {
+  var configuration = configuration
+  let (usual, patient) = (HTTPServer.Configuration(), HTTPServer.Configuration().patient)
+  if configuration.idleTimeout == usual.idleTimeout {
+    configuration.idleTimeout = patient.idleTimeout
+  }
+  if configuration.pace == usual.pace { configuration.pace = patient.pace }
   let server = try HTTPServer(configuration: configuration, handler: handler)
   do {
     try await body(server)

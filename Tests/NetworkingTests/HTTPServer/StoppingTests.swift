@@ -9,7 +9,7 @@ struct StoppingTests {
   func graceful() async throws {
     let gate = Gate()
     let arrived = Collector<Int>()
-    let server = try HTTPServer(configuration: .init()) { request in
+    let server = try HTTPServer(configuration: .init().patient) { request in
       arrived.add(1)
       await gate.wait()
       return .text("done")
@@ -43,7 +43,7 @@ struct StoppingTests {
   func impatient() async throws {
     let arrived = Collector<Int>()
     let cancelled = Collector<Bool>()
-    let server = try HTTPServer(configuration: .init()) { _ in
+    let server = try HTTPServer(configuration: .init().patient) { _ in
       arrived.add(1)
       try? await Task.sleep(for: .seconds(3600))
       cancelled.add(Task.isCancelled)
@@ -64,7 +64,7 @@ struct StoppingTests {
 
   @Test("an idle keep-alive connection does not delay the stop")
   func idleConnection() async throws {
-    let server = try HTTPServer(configuration: .init(), handler: describe)
+    let server = try HTTPServer(configuration: .init().patient, handler: describe)
     let client = try await onThread { () -> HTTPStreamTests.Listener in
       let client = try RawClient(port: server.port)
       _ = try client.exchange("GET", "/")
@@ -76,7 +76,7 @@ struct StoppingTests {
 
   @Test("a server that is released stops by itself")
   func released() async throws {
-    var server: HTTPServer? = try HTTPServer(configuration: .init(), handler: describe)
+    var server: HTTPServer? = try HTTPServer(configuration: .init().patient, handler: describe)
     let port = try #require(server?.port)
     #expect(try await onThread { try RawClient(port: port).exchange("GET", "/").status } == 200)
     server = nil
