@@ -80,12 +80,20 @@ extension Mirror {
 
   /// Removes an open mirror without a single row in the space.
   ///
-  /// - Parameter isReturning: whether the file has the rows of a removed mirror.
+  /// - Parameters:
+  ///   - isReturning: whether the file has the rows of a removed mirror.
+  ///   - cause: the reason for the removal.
+  /// - Throws: ``MirrorLeft`` if parts stay.
   static func remove(
-    _ mirror: Mirror, _ folder: MirrorFolder, isReturning: Bool
+    _ mirror: Mirror, _ folder: MirrorFolder, isReturning: Bool, after cause: any Error
   ) async throws {
     let configuration = mirror.configuration
-    _ = try await forget(configuration.name, in: configuration.database)
+    do {
+      _ = try await forget(configuration.name, in: configuration.database)
+    } catch {
+      throw MirrorLeft(
+        name: configuration.name, cause: cause, parts: ["the mirror and its parts (\(error))"])
+    }
     if isReturning { try folder.leave(configuration) } else { try folder.remove() }
     withExtendedLifetime(mirror) {}
   }
@@ -131,6 +139,8 @@ extension MirrorFolder {
   /// - Parameter former: the settings of a removed mirror whose rows stay; `nil` without such rows.
   func removeUnlessCommitted(_ error: any Error, leaving former: MirrorConfiguration? = nil) {
     guard (error as? PostgresError).map({ $0.kind == .server }) ?? true else { return }
+    // The same command goes on, or a removal.
+    if error is MirrorLeft { return }
     if let former { try? leave(former) } else { try? remove() }
   }
 }
@@ -155,7 +165,9 @@ extension MirrorLedger {
         return (MirrorLedger(number: number), isNew)
       }
       if configuration.capture == .log {
-        _ = try MirrorLog.makeSlot(ledger.number, isNew: isNew, connection)
+        try ledger.complete(configuration.name, isNew: isNew, connection) {
+          _ = try MirrorLog.makeSlot(ledger.number, connection)
+        }
       }
       return ledger
     }
@@ -177,33 +189,5 @@ extension MirrorLedger {
         END LOOP;
       END'
     """
-  }
-
-  /// Removes the mirror's triggers, slot and entry; the tables stay. Returns the parts of tables that
-  /// are not as they were before the mirror.
-  @discardableResult
-  func remove(_ connection: PostgresConnection) throws -> [String] {
-    // Nobody reads it: this process has the mirror's lock.
-    try MirrorLog(number, connection)?.dropSlot(connection)
-    return try connection.transaction { connection in
-      // Programs wait behind a lock that waits.
-      try connection.execute("SET LOCAL lock_timeout = '2s'")
-      let (grouped, members) = (try grouped(connection), GroupMembers(connection: connection))
-      try members.lock(grouped.map(\.function))
-      let own =
-        try TableLocks.triggered(by: "^capture_\(number)_", connection)
-        + MirrorLog.identified(number, connection)
-      try TableLocks.lock(
-        own + grouped.map(\.target), own.isEmpty ? .writers : .all, connection)
-      let changed = try MirrorLog.remove(number, connection)
-      try connection.execute(releaseAll)
-      for table in ["captured", "deferred", "unsent", "adopted", "recorded", "stops", "partitions"]
-      {
-        try connection.execute(single: "DELETE FROM ferry_mirror.\(table) WHERE mirror = \(number)")
-      }
-      for function in Set(grouped.map(\.function)).sorted() { try members.publish(function) }
-      try connection.execute(single: "DELETE FROM ferry_mirror.mirrors WHERE number = \(number)")
-      return changed
-    }
   }
 }

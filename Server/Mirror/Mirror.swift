@@ -206,7 +206,7 @@ package final class Mirror: Sendable {
       let begun = try? await mirror.rounds.begun()
       await mirror.close()
       if let begun, !begun.hasRows, !error.isPassing {
-        try await remove(mirror, folder, isReturning: begun.isReturning)
+        try await remove(mirror, folder, isReturning: begun.isReturning, after: error)
       }
       throw error
     }

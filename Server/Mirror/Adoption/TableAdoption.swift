@@ -51,11 +51,13 @@ package struct TableAdoption: Sendable {
     }
     guard isLogged else { return ledger }
     // The slot begins behind all transactions that have written before. The log has all others.
-    let log = try MirrorLog.makeSlot(ledger.number, isNew: isNew, connection)
-    try connection.transaction { connection in
-      try storeLast(of: plan, ledger.number, connection)
-      // The slices bring all former rows.
-      if log?.gaps == 1 { try log?.recordComparison(connection) }
+    try ledger.complete(configuration.name, isNew: isNew, connection) {
+      let log = try MirrorLog.makeSlot(ledger.number, connection)
+      try connection.transaction { connection in
+        try storeLast(of: plan, ledger.number, connection)
+        // The slices bring all former rows.
+        if log?.gaps == 1 { try log?.recordComparison(connection) }
+      }
     }
     return ledger
   }

@@ -110,43 +110,6 @@ struct MirrorLog: Sendable, Equatable {
     return "DO \(quoted(postgres: body))"
   }
 
-  /// Creates the slot of a mirror, outside of a transaction. If this fails, a new mirror is removed
-  /// again.
-  static func makeSlot(
-    _ number: Int64, isNew: Bool, _ connection: PostgresConnection
-  ) throws -> MirrorLog? {
-    do {
-      return try makeSlot(number, connection)
-    } catch {
-      // Without a connection, the same command goes on.
-      if isNew, (error as? PostgresError)?.kind == .server { try removeMade(number, connection) }
-      throw error
-    }
-  }
-
-  /// Attempts to remove a new mirror without a slot: programs may have the tables' locks.
-  private static let removalsMax = 10
-
-  private static func removeMade(_ number: Int64, _ connection: PostgresConnection) throws {
-    var attempt = 1
-    while true {
-      do {
-        _ = try MirrorLedger(number: number).remove(connection)
-        return
-      } catch let error as PostgresError where error.isWait && attempt < removalsMax {
-        attempt += 1
-      }
-    }
-  }
-
-  /// Creates the slot if it is missing or lost, outside of a transaction.
-  static func makeSlot(_ number: Int64, _ connection: PostgresConnection) throws -> MirrorLog? {
-    guard let log = try MirrorLog(number, connection) else { return nil }
-    if try log.slotState(connection)?.isUsable == true { return log }
-    try log.replaceSlot(connection)
-    return try MirrorLog(number, connection)
-  }
-
   /// Returns `false` if the log is another server's, or of another timeline: writes may be missing.
   /// Stores the identity at first.
   func isCurrent(_ source: String, _ connection: PostgresConnection) throws -> Bool {
@@ -157,54 +120,6 @@ struct MirrorLog: Sendable, Equatable {
     return true
   }
 
-  /// Begins a new slot at the present end of the log, in place of the former one. Writes before it
-  /// are missing.
-  func replaceSlot(_ connection: PostgresConnection) throws {
-    // First the gap: a kill between the steps leaves a comparison to make. The place may be another
-    // server's.
-    let found = try connection.query(
-      .once(
-        """
-        UPDATE ferry_mirror.logs SET gaps = gaps + 1, source = '', lsn = '0/0' WHERE mirror = $1
-        RETURNING mirror
-        """), [.int8(number)])
-    // A slot without an entry would keep the log for ever.
-    if found.isEmpty { throw MirrorFault(description: "the mirror was removed meanwhile") }
-    try dropSlot(connection)
-    let made = try createSlot(connection)
-    _ = try connection.query(
-      .once("UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn WHERE mirror = $1"),
-      [.int8(number), .text(made ?? "0/0")])
-  }
-
-  /// PostgreSQL creates a slot behind all present transactions of the server, and would wait for
-  /// them without an end.
-  private static let slotWaitMax = "30s"
-
-  /// Returns the slot's position.
-  private func createSlot(_ connection: PostgresConnection) throws -> String? {
-    let set = PostgresStatement.once("SELECT set_config('statement_timeout', $1, false)")
-    let former =
-      try connection.query(.once("SELECT current_setting('statement_timeout')")).first?.text(0)
-    _ = try connection.query(set, [.text(Self.slotWaitMax)])
-    do {
-      let made = try connection.query(
-        .once("SELECT lsn::text FROM pg_create_logical_replication_slot($1, 'pgoutput')"),
-        [.text(slot)])
-      _ = try connection.query(set, [.text(former ?? "0")])
-      return try made.first?.text(0)
-    } catch {
-      guard error.kind == .server else { throw error }
-      _ = try connection.query(set, [.text(former ?? "0")])
-      guard error.sqlState == "57014" else { throw error }
-      throw PostgresError(
-        .server,
-        "a transaction on the server lasts too long, and a reader of the log begins behind it; try "
-          + "again when it has ended",
-        sqlState: error.sqlState)
-    }
-  }
-
   /// Records a comparison of all rows behind the known gaps.
   func recordComparison(_ connection: PostgresConnection) throws {
     _ = try connection.query(
@@ -213,47 +128,6 @@ struct MirrorLog: Sendable, Equatable {
   }
 
   // MARK: Looking
-
-  /// The state of a slot.
-  struct SlotState: Sendable, Equatable {
-    var isUsable: Bool
-    var isActive: Bool
-    /// The kept log, in bytes.
-    var retained: Int64
-    /// True if the server keeps the log without a limit.
-    var isUnlimited: Bool
-    /// True if the kept log is within the server's limits.
-    var isSafe: Bool
-  }
-
-  /// Returns the state of the slot; `nil` if it is missing.
-  func slotState(_ connection: PostgresConnection) throws -> SlotState? {
-    try connection.query(
-      .once(
-        """
-        SELECT coalesce(wal_status, 'lost') <> 'lost' AND plugin = 'pgoutput'
-            AND database = current_database(), active,
-          coalesce(pg_wal_lsn_diff(pg_current_wal_insert_lsn(), restart_lsn), 0)::bigint,
-          current_setting('max_slot_wal_keep_size') = '-1',
-          coalesce(wal_status IN ('reserved', 'extended'), false)
-        FROM pg_catalog.pg_replication_slots WHERE slot_name = $1
-        """), [.text(slot)]
-    ).first.map {
-      SlotState(
-        isUsable: try $0.bool(0), isActive: try $0.bool(1), retained: try $0.int8(2),
-        isUnlimited: try $0.bool(3), isSafe: try $0.bool(4))
-    }
-  }
-
-  /// Returns the log kept for a mirror; `nil` if triggers capture.
-  static func kept(_ number: Int64, _ connection: PostgresConnection) throws -> Mirror.KeptLog? {
-    guard let log = try MirrorLog(number, connection) else { return nil }
-    guard let state = try log.slotState(connection), state.isUsable else {
-      return Mirror.KeptLog(bytes: nil, isUnlimited: false, isSafe: false)
-    }
-    return Mirror.KeptLog(
-      bytes: state.retained, isUnlimited: state.isUnlimited, isSafe: state.isSafe)
-  }
 
   /// Returns tables whose writes do not reach the log as needed.
   static func stops(_ number: Int64, _ connection: PostgresConnection) throws -> [MirrorStop] {
@@ -328,7 +202,6 @@ struct MirrorLog: Sendable, Equatable {
       default: continue
       }
     }
-    try connection.execute(single: "DELETE FROM ferry_mirror.logs WHERE mirror = \(number)")
     return changed
   }
 
@@ -352,15 +225,5 @@ struct MirrorLog: Sendable, Equatable {
         "ROLLBACK TO SAVEPOINT ferry_identity; RELEASE SAVEPOINT ferry_identity")
       return false
     }
-  }
-
-  /// Drops the slot, outside of a transaction. Nobody reads it.
-  func dropSlot(_ connection: PostgresConnection) throws {
-    _ = try connection.query(
-      .once(
-        """
-        SELECT pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots
-        WHERE slot_name = $1 AND database = current_database()
-        """), [.text(slot)])
   }
 }

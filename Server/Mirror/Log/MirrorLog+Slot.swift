@@ -1,0 +1,118 @@
+import FerryPostgres
+
+/// The slot of a mirror, from which the server keeps the log. All calls block, outside of a
+/// transaction.
+extension MirrorLog {
+  // MARK: Making
+
+  /// Creates the slot if it is missing or lost, outside of a transaction.
+  static func makeSlot(_ number: Int64, _ connection: PostgresConnection) throws -> MirrorLog? {
+    guard let log = try MirrorLog(number, connection) else { return nil }
+    if try log.slotState(connection)?.isUsable == true { return log }
+    try log.replaceSlot(connection)
+    return try MirrorLog(number, connection)
+  }
+
+  /// Begins a new slot at the present end of the log, in place of the former one. Writes before it
+  /// are missing.
+  func replaceSlot(_ connection: PostgresConnection) throws {
+    // First the gap: a kill between the steps leaves a comparison to make. The place may be another
+    // server's.
+    let found = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.logs SET gaps = gaps + 1, source = '', lsn = '0/0' WHERE mirror = $1
+        RETURNING mirror
+        """), [.int8(number)])
+    // A slot without an entry would keep the log for ever.
+    if found.isEmpty { throw MirrorFault(description: "the mirror was removed meanwhile") }
+    try dropSlot(connection)
+    let made = try createSlot(connection)
+    _ = try connection.query(
+      .once("UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn WHERE mirror = $1"),
+      [.int8(number), .text(made ?? "0/0")])
+  }
+
+  /// PostgreSQL creates a slot behind all present transactions of the server, and would wait for
+  /// them without an end.
+  private static let slotWaitMax = "30s"
+
+  /// Returns the slot's position.
+  private func createSlot(_ connection: PostgresConnection) throws -> String? {
+    let set = PostgresStatement.once("SELECT set_config('statement_timeout', $1, false)")
+    let former =
+      try connection.query(.once("SELECT current_setting('statement_timeout')")).first?.text(0)
+    _ = try connection.query(set, [.text(Self.slotWaitMax)])
+    do {
+      let made = try connection.query(
+        .once("SELECT lsn::text FROM pg_create_logical_replication_slot($1, 'pgoutput')"),
+        [.text(slot)])
+      _ = try connection.query(set, [.text(former ?? "0")])
+      return try made.first?.text(0)
+    } catch {
+      guard error.kind == .server else { throw error }
+      _ = try connection.query(set, [.text(former ?? "0")])
+      guard error.sqlState == "57014" else { throw error }
+      throw PostgresError(
+        .server,
+        "a transaction on the server lasts too long, and a reader of the log begins behind it; try "
+          + "again when it has ended",
+        sqlState: error.sqlState)
+    }
+  }
+
+  // MARK: Looking
+
+  /// The state of a slot.
+  struct SlotState: Sendable, Equatable {
+    var isUsable: Bool
+    var isActive: Bool
+    /// The kept log, in bytes.
+    var retained: Int64
+    /// True if the server keeps the log without a limit.
+    var isUnlimited: Bool
+    /// True if the kept log is within the server's limits.
+    var isSafe: Bool
+  }
+
+  /// Returns the state of the slot; `nil` if it is missing.
+  func slotState(_ connection: PostgresConnection) throws -> SlotState? {
+    try connection.query(
+      .once(
+        """
+        SELECT coalesce(wal_status, 'lost') <> 'lost' AND plugin = 'pgoutput'
+            AND database = current_database(), active,
+          coalesce(pg_wal_lsn_diff(pg_current_wal_insert_lsn(), restart_lsn), 0)::bigint,
+          current_setting('max_slot_wal_keep_size') = '-1',
+          coalesce(wal_status IN ('reserved', 'extended'), false)
+        FROM pg_catalog.pg_replication_slots WHERE slot_name = $1
+        """), [.text(slot)]
+    ).first.map {
+      SlotState(
+        isUsable: try $0.bool(0), isActive: try $0.bool(1), retained: try $0.int8(2),
+        isUnlimited: try $0.bool(3), isSafe: try $0.bool(4))
+    }
+  }
+
+  /// Returns the log kept for a mirror; `nil` if triggers capture.
+  static func kept(_ number: Int64, _ connection: PostgresConnection) throws -> Mirror.KeptLog? {
+    guard let log = try MirrorLog(number, connection) else { return nil }
+    guard let state = try log.slotState(connection), state.isUsable else {
+      return Mirror.KeptLog(bytes: nil, isUnlimited: false, isSafe: false)
+    }
+    return Mirror.KeptLog(
+      bytes: state.retained, isUnlimited: state.isUnlimited, isSafe: state.isSafe)
+  }
+
+  // MARK: Dropping
+
+  /// Drops the slot. Nobody reads it.
+  func dropSlot(_ connection: PostgresConnection) throws {
+    _ = try connection.query(
+      .once(
+        """
+        SELECT pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots
+        WHERE slot_name = $1 AND database = current_database()
+        """), [.text(slot)])
+  }
+}

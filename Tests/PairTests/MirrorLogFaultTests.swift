@@ -1,0 +1,77 @@
+import Ferry
+import FerryPostgres
+import FerryTestSupport
+import Foundation
+import Testing
+
+/// Failures of mirrors that capture the writes of programs from PostgreSQL's log.
+@Suite("Failures of mirrors that read the log", .hangLimit)
+struct MirrorLogFaultTests {
+  private typealias Company = MirrorAdoptionTests.Company
+
+  private static let tables = """
+    CREATE TABLE lists(id int PRIMARY KEY, name text); CREATE TABLE others(id int);
+    INSERT INTO lists SELECT i, 'list' FROM generate_series(1, 50) i
+    """
+  private static let options = ["--table", "lists", "--capture", "log"]
+  private static let query = "SELECT CAST(id AS text), name FROM lists ORDER BY lists.id"
+
+  /// Everything of a mirror that stays in a database.
+  private static let left = """
+    SELECT name FROM ferry_mirror.mirrors UNION ALL SELECT target FROM ferry_mirror.identities
+    UNION ALL SELECT slot FROM ferry_mirror.logs UNION ALL SELECT pubname::text FROM pg_publication
+    UNION ALL SELECT slot_name::text FROM pg_replication_slots WHERE database = current_database()
+    UNION ALL SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace
+      AND relkind = 'r' AND relreplident <> 'd'
+    """
+
+  /// Ends a mirror: PostgreSQL would keep the log for it.
+  private static func end(_ run: ChildProcess?, _ company: Company) async throws {
+    if let run {
+      run.send(SIGTERM)
+      _ = try await run.exitStatus()
+    }
+    try await company.stage.mirror(["remove", "crm"])
+    #expect(try company.stage.rows(left) == [])
+  }
+
+  /// Fails an adoption at its slot, beside a transaction with a lock of the table: so nothing can be
+  /// removed again.
+  private static func fail(_ company: Company) async throws {
+    let stage = company.stage
+    let program = try PostgresConnection(url: stage.database)
+    try program.execute("BEGIN; INSERT INTO others VALUES (1)")
+    let adopt = try ChildProcess(
+      try Executables.ferryd(),
+      ["mirror"] + company.arguments(options) + ["--mirrors", stage.mirrors.url.path],
+      directory: stage.mirrors.url)
+    let making = """
+      FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+        AND state = 'active' AND query LIKE '%pg_create_logical_replication_slot%'
+      """
+    try await eventually("the slot waits for the transaction", from: adopt) {
+      try stage.rows("SELECT datname::text \(making)").count == 1
+    }
+    try program.execute("SELECT FROM lists LIMIT 1")
+    try stage.sql("SELECT pg_cancel_backend(pid) \(making)")
+    #expect(try await adopt.exitStatus() == .exited(1))
+    #expect(adopt.error.contains("a reader of the log begins behind it"), "\(adopt.error)")
+    #expect(adopt.error.contains("The database still has the mirror, the publication"))
+    #expect(adopt.error.contains("ferryd mirror remove crm"))
+    try program.execute("COMMIT")
+    #expect(try stage.rows(left) != [])
+  }
+
+  @Test(
+    "a failed adoption names the first error and its rest; a removal or the same command clears it")
+  func undone() async throws {
+    let company = try await Company.make(Self.tables)
+    try await Self.fail(company)
+    try await Self.end(nil, company)
+    try await Self.fail(company)
+    try await company.stage.mirror(company.arguments(Self.options))
+    try await company.join()
+    try await company.expectEqual(Self.query, count: 50)
+    try await Self.end(nil, company)
+  }
+}
