@@ -205,6 +205,34 @@ struct AcknowledgedOperationsTests {
     #expect(found(events, maker.final()) == [])
   }
 
+  @Test("a base may be lower only if the operation may carry an unreported one of a pull")
+  func unheardBase() {
+    var maker = HistoryMaker()
+    var first = maker.operation(.update, "a", at: 10, ["title": "x"])
+    let pulled = maker.operation(.update, "a", at: 20, ["title": "p"])
+    var last = maker.operation(.update, "a", at: 30, ["title": "y"])
+    (first.base, last.base) = (3, 9)
+    let committed = RunEvent.committed(device: "one", [first, last])
+    var (pending, archive) = (maker.replica(1, []), maker.replica(1, []))
+    (pending.pending, archive.archived) = ([pulled.id], [first.id, pulled.id, last.id])
+    let read = RunEvent.read(device: "one", pending)
+    maker.take(first, by: 1, base: 3)
+    var lower = maker
+    lower.take(last, by: 1, base: 5)
+    #expect(found([committed], lower.final()).count == 1)
+    #expect(found([committed, read], lower.final()) == [])
+    #expect(found([committed], lower.final(["one": archive])) == [])
+    var higher = maker
+    higher.take(last, by: 1, base: 10)
+    #expect(found([committed, read], higher.final()).count == 1)
+    // It was sent by itself, or before the last operation on the record.
+    lower.take(pulled, by: 1, base: 5)
+    #expect(found([committed, read], lower.final()).count == 1)
+    pending.pending = [maker.operation(.update, "a", at: 9).id]
+    maker.take(last, by: 1, base: 5)
+    #expect(found([committed, .read(device: "one", pending)], maker.final()).count == 1)
+  }
+
   @Test("a copy may hold an operation that an unreported one carried under an earlier identity")
   func earlierIdentity() {
     var maker = HistoryMaker()

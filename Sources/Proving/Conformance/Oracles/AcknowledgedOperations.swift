@@ -13,6 +13,10 @@ import FerryProtocol
 ///   delete alone.
 ///
 /// Operations rejected by the server are in the device's quarantine instead (``QuarantineApart``).
+/// An operation may also carry one not reported by the harness: a pull records the rows that follow
+/// another value (ON UPDATE CASCADE). The device had seen less then, so the base may be lower than
+/// that of all reported ones. The file shows whether there was such an operation.
+///
 /// A pruned operation may be in the history again, if a copy of the file sent it after the pruning.
 ///
 /// If the server was restored from a backup, devices re-upload the lost operations that they keep.
@@ -226,6 +230,18 @@ private struct FileAudit {
     file.unheard.contains { $0 < entry.id && min($0.value.timestamp, entry.time) == time }
   }
 
+  /// Returns `true` if the last step may carry an unknown operation: one recorded after the newest
+  /// step sent before it.
+  private func mayCarryUnheard(_ steps: ArraySlice<Step>) -> Bool {
+    guard let last = steps.last?.operation.id else { return false }
+    let sent = steps.dropLast().last {
+      !$0.isShared && !$0.isUnaware && history.entries[$0.operation.id] != nil
+    }?.operation.id
+    return file.unheard.contains { id in
+      id < last && sent.map { $0 < id } != false && history.entries[id] == nil
+    }
+  }
+
   // MARK: Content
 
   /// Checks whether the history holds the columns of the last step, with those merged into it.
@@ -243,8 +259,10 @@ private struct FileAudit {
     let required =
       isRestored ? 0 : carried.count { !satisfied.contains($0.id) && !excused.contains($0.id) }
     var merged = [own]
-    var wrong =
-      required == 0 ? difference(entry, merged, isUnaware) : "lacks the operations merged into it"
+    func difference() -> String? {
+      self.difference(entry, merged, isUnaware, carriesUnheard: mayCarryUnheard(steps))
+    }
+    var wrong = required == 0 ? difference() : "lacks the operations merged into it"
     for step in steps.dropLast().reversed() where wrong != nil && step.isHeard {
       let operation = step.operation
       guard operation.kind != .delete,
@@ -253,7 +271,7 @@ private struct FileAudit {
       else { break }
       merged.insert(operation, at: 0)
       isUnaware = isUnaware || step.isUnaware
-      if merged.count > required, let still = difference(entry, merged, isUnaware) {
+      if merged.count > required, let still = difference() {
         // The plainest reading is the one to report.
         if merged.count == required + 1 { wrong = still }
       } else if merged.count > required {
@@ -264,7 +282,8 @@ private struct FileAudit {
   }
 
   private func difference(
-    _ entry: HistoryEntry, _ merged: [LocalOperation], _ isUnaware: Bool
+    _ entry: HistoryEntry, _ merged: [LocalOperation], _ isUnaware: Bool,
+    carriesUnheard: @autoclosure () -> Bool
   ) -> String? {
     let kind: OperationKind = merged.contains { $0.kind == .insert } ? .insert : .update
     let isRescued =
@@ -304,7 +323,8 @@ private struct FileAudit {
     if let missing = expected.keys.min() { return "lacks \(missing), which was written" }
     let bases = merged.compactMap(\.base)
     if bases.count == merged.count, let base = bases.min(), let newest = bases.max(),
-      isUnaware || isRescued ? entry.base > newest : entry.base != base
+      entry.base > (isUnaware || isRescued ? newest : base)
+        || entry.base < base && !isUnaware && !isRescued && !carriesUnheard()
     {
       return "has the base \(entry.base) instead of \(base)"
     }

@@ -26,7 +26,8 @@ struct FileLog {
   private var places: [OperationID: Int] = [:]
   /// Identities under which the file has sent, also before it was copied.
   private(set) var identities: [DeviceID]
-  /// Operations not reported by the harness: pending ones, and those in a copy's archive.
+  /// Operations not reported by the harness: those seen in the queue, or in the archive of a copy or
+  /// at the end. A pull records them, for example.
   private(set) var unheard: Set<OperationID> = []
   private var newestPending: OperationID?
   private var quarantinedCount = 0
@@ -58,9 +59,9 @@ struct FileLog {
     if identities.last != evidence.device { identities.append(evidence.device) }
     for id in evidence.pending.reversed() {
       if id == newestPending { break }
-      guard places[id] == nil else { continue }
-      if !id.isRescue { unheard.insert(id) }
+      hear(id)
     }
+    for id in evidence.archived { hear(id) }
     newestPending = evidence.pending.last
     seeQuarantine(evidence)
     // A late response may have named the lost history unnoticed: the cursor was refused since.
@@ -73,6 +74,10 @@ struct FileLog {
     if !evidence.isReplacing {
       sights?.append(Sight(entryCount: entries.count, anchor: anchor))
     }
+  }
+
+  private mutating func hear(_ id: OperationID) {
+    if places[id] == nil && !id.isRescue { unheard.insert(id) }
   }
 
   private mutating func seeQuarantine(_ evidence: ReplicaEvidence) {
@@ -119,7 +124,6 @@ struct FileLog {
     record(operations)
     for index in entries.indices { entries[index].isShared = true }
     confirm(evidence.archived)
-    unheard = Set(evidence.archived.filter { places[$0] == nil && !$0.isRescue })
     see(evidence)
   }
 

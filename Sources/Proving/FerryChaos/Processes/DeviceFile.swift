@@ -48,7 +48,11 @@ struct DeviceFile: Sendable {
   }
 
   /// Returns all evidence for the oracles. Blocks.
-  func evidence() throws -> ReplicaEvidence { try read { try ReplicaEvidence.read($0) } }
+  ///
+  /// - Parameter withArchive: true to read the confirmed operations, too.
+  func evidence(withArchive: Bool = false) throws -> ReplicaEvidence {
+    try read { try ReplicaEvidence.read($0, withArchive: withArchive) }
+  }
 
   /// Opens the file for one look at one moment of it. Blocks.
   func read<T>(_ body: (SQLiteConnection) throws -> T) throws -> T {

@@ -115,7 +115,7 @@ struct Round: Sendable {
   private func judge(_ world: ProcessWorld, _ collector: Collector) async throws {
     let final = try await blocking {
       let server = try world.serverEvidence()
-      let replicas = try world.devices.map { ($0.name, try $0.file.evidence()) }
+      let replicas = try world.devices.map { ($0.name, try $0.file.evidence(withArchive: true)) }
       let mirror = try world.company.map { [("mirror", try $0.replica.evidence())] } ?? []
       return FinalEvidence(
         server: server, replicas: Dictionary(uniqueKeysWithValues: replicas + mirror))

@@ -235,7 +235,7 @@ final class SimulatedDevice: @unchecked Sendable {
 
   /// Returns the content of a ledger at the end of a run.
   func finalEvidence(of ledger: Ledger) -> ReplicaEvidence? {
-    guard var evidence = evidence(of: ledger, isApart: true) else { return nil }
+    guard var evidence = evidence(of: ledger, isApart: true, withArchive: true) else { return nil }
     if setting.hasBranches {
       evidence.listed = look(at: ledger, isApart: true, ReplicaEvidence.listedLosses) ?? []
     }
