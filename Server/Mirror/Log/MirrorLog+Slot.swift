@@ -106,13 +106,52 @@ extension MirrorLog {
 
   // MARK: Dropping
 
-  /// Drops the slot. Nobody reads it.
+  /// Attempts to drop a slot that a connection still reads, and the wait for the end of it.
+  private static let dropsMax = 5
+  private static let readerWaitMax = Duration.seconds(1)
+
+  /// Drops the slot, outside of a transaction. A connection of a former process may still read it:
+  /// it ends.
   func dropSlot(_ connection: PostgresConnection) throws {
-    _ = try connection.query(
-      .once(
-        """
-        SELECT pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots
-        WHERE slot_name = $1 AND database = current_database()
-        """), [.text(slot)])
+    for attempt in 1... {
+      do {
+        _ = try connection.query(
+          .once(
+            """
+            SELECT pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots
+            WHERE slot_name = $1 AND database = current_database()
+            """), [.text(slot)])
+        return
+      } catch {
+        guard error.isOfReadSlot else { throw error }
+        guard attempt < Self.dropsMax else {
+          throw PostgresError(
+            .server, "\(error.message); end this connection of the server, and try again",
+            sqlState: error.sqlState)
+        }
+      }
+      try endReader(connection)
+    }
   }
+
+  /// Ends the connection that reads the slot. Without the right to, it waits for the end.
+  private func endReader(_ connection: PostgresConnection) throws {
+    let wait = Int64(Self.readerWaitMax / .milliseconds(1))
+    do {
+      _ = try connection.query(
+        .once(
+          """
+          SELECT pg_terminate_backend(active_pid, $2) FROM pg_catalog.pg_replication_slots
+          WHERE slot_name = $1 AND database = current_database() AND active_pid IS NOT NULL
+          """), [.text(slot), .int8(wait)])
+    } catch {
+      guard error.isAboutRights else { throw error }
+      _ = try connection.query(.once("SELECT pg_sleep($1 / 1000.0)"), [.int8(wait)])
+    }
+  }
+}
+
+extension PostgresError {
+  /// True if a connection reads a slot.
+  fileprivate var isOfReadSlot: Bool { kind == .server && sqlState == "55006" }
 }
