@@ -65,18 +65,39 @@ struct AnswersKeptTests {
     maker.add(.insert, "b", by: 1, at: 11, ["title": "first"])
     maker.add(.update, "a", by: 2, at: 30, ["title": "later"], base: 2)
     maker.add(.delete, "b", by: 1, at: 40, base: 3)
-    func found(_ record: Name, _ time: UInt64, _ events: [RunEvent] = []) -> Int {
-      var replica = maker.replica(2, [])
-      let loser = Stamp(time: HistoryMaker.time(time), device: HistoryMaker.device(2))
-      replica.questions = [
-        OpenQuestion(
-          key: RecordKey(table: "notes", record: record), column: "title", loser: loser)
-      ]
-      return AnswersKept.found(AnswersKept(), events, maker.final(["two": replica])).count
+    func found(_ record: String, _ time: UInt64, _ events: [RunEvent] = []) -> Int {
+      Self.found(record, "title", lostAt: time, in: maker, events)
     }
     #expect(found("a", 30) == 0)
     #expect(found("a", 20) == 1, "the device has written the column since")
     #expect(found("b", 50) == 1, "the record is gone")
     #expect(found("b", 50, [.lostPower(device: "two", survivors: maker.replica(2, []))]) == 0)
+  }
+
+  @Test("of a merged operation, the oracle compares a question with the time of its column")
+  func merged() {
+    var maker = HistoryMaker()
+    maker.add(.insert, "a", by: 1, at: 10, ["title": "first", "stars": 1])
+    let sent = maker.operation(.update, "a", at: 30, ["stars": 2])
+    maker.take(sent, by: 2, earlier: ["title": ("lost", 20)])
+    #expect(Self.found("a", "title", lostAt: 20, in: maker) == 0, "it is the losing write")
+    #expect(Self.found("a", "title", lostAt: 15, in: maker) == 1)
+    #expect(Self.found("a", "stars", lostAt: 20, in: maker) == 1)
+    #expect(Self.found("a", "body", lostAt: 20, in: maker) == 0, "it writes no such column")
+    #expect(Self.found("a", nil, lostAt: 20, in: maker) == 1, "any write is an answer")
+  }
+
+  /// Judges a question of the second device about a write of it.
+  private static func found(
+    _ record: String, _ column: Name?, lostAt time: UInt64, in maker: HistoryMaker,
+    _ events: [RunEvent] = []
+  ) -> Int {
+    var replica = maker.replica(2, [])
+    let loser = Stamp(time: HistoryMaker.time(time), device: HistoryMaker.device(2))
+    replica.questions = [
+      OpenQuestion(
+        key: RecordKey(table: "notes", record: Name(record)), column: column, loser: loser)
+    ]
+    return AnswersKept.found(AnswersKept(), events, maker.final(["two": replica])).count
   }
 }

@@ -8,8 +8,8 @@ import FerryProtocol
 ///   do the parents.
 /// - The side of the winner changes no row, and brings no record back.
 /// - At the end, no question is open about a column of a missing record, or about a part written
-///   since by the asked device. Not judged are lost, copied and restored files: they share
-///   identifiers.
+///   since by the asked device. A merged operation (SPEC.md §4) writes each column at its own time.
+///   Not judged are lost, copied and restored files: they share identifiers.
 package struct AnswersKept: Oracle {
   package static let name = "answers-kept"
 
@@ -106,11 +106,18 @@ package struct AnswersKept: Oracle {
     }
     let later = server.history.first { entry in
       entry.key == question.key && entry.device == question.loser.device
-        && entry.time > question.loser.time
-        && (entry.kind == .delete || question.column == nil
-          || entry.columns.contains { $0.name == question.column })
+        && (entry.time(of: question.column).map { $0 > question.loser.time } ?? false)
     }
     return later.map { "which it has written since: \($0.place)" }
+  }
+}
+
+extension HistoryEntry {
+  /// Returns the time of the write to a part of the record, `nil` without one: of any write if the
+  /// part is the record's existence, else of a delete or of a write of the column.
+  fileprivate func time(of part: Name?) -> HybridTimestamp? {
+    guard let part, kind != .delete else { return time }
+    return columns.contains { $0.name == part } ? stamp(of: part).time : nil
   }
 }
 
