@@ -40,14 +40,22 @@ struct MirrorTests {
       return stage
     }
 
+    /// Runs a command of mirrors. A slot waits for all transactions of the server, also for those of
+    /// other tests: the command is tried again when they may have ended.
     @discardableResult
     func mirror(
       _ arguments: [String], exits code: Int32 = 0,
       sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> ChildProcess.Finished {
-      let finished = try await ChildProcess.run(
-        try Executables.ferryd(), ["mirror"] + arguments + ["--mirrors", mirrors.url.path],
-        directory: mirrors.url, input: "")
+      let command = ["mirror"] + arguments + ["--mirrors", mirrors.url.path]
+      var finished: ChildProcess.Finished
+      var tries = 0
+      repeat {
+        tries += 1
+        finished = try await ChildProcess.run(
+          try Executables.ferryd(), command, directory: mirrors.url, input: "")
+      } while tries < 20 && finished.status != .exited(code)
+        && finished.error.contains("a transaction on the server lasts too long")
       #expect(
         finished.status == .exited(code), "\(arguments): \(finished.error)\(finished.output)",
         sourceLocation: sourceLocation)
