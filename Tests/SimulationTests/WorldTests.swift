@@ -49,6 +49,15 @@ struct WorldTests {
     #expect(result.counts[.corrupted, default: 0] > 0)
   }
 
+  @Test("the device that defines tables publishes them again if a restored server has lost them")
+  func published() async throws {
+    var options = WorldOptions.small(.calm, devices: 3, operations: 20, seconds: 10)
+    (options.odd, options.serverRestores, options.upgrades, options.shares) = (300, 4, 0, 0)
+    let result = try await WorldThreads.world(2, options)
+    #expect(result.violations.isEmpty, "\(result.violations)")
+    #expect(result.counts[.copied, default: 0] > 0)
+  }
+
   @Test("a calm world has no failure")
   func calm() async throws {
     let result = try await WorldThreads.world(5, .small(.calm))

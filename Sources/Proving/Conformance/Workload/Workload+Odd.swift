@@ -9,6 +9,20 @@ extension Workload {
     "Odd \"one\" 'two'", "Typed", "Pairs", "Counted", "Lefts", "Rights",
   ]
 
+  /// True if a space's schema has the definitions of all these tables.
+  package static func definesOddTables(_ schema: SpaceSchema) -> Bool {
+    oddTables.allSatisfy { schema.tables[$0]?.definition != nil }
+  }
+
+  /// True if a server's schema has them.
+  package static func definesOddTables(_ server: ServerEvidence) -> Bool {
+    let schema = server.records[RecordKey(table: "ferry_schema", record: "schema")]
+    let document = schema?.columns.first { $0.name == "document" }
+    guard case .text(let text)? = document?.value, let schema = try? SpaceSchema(json: text)
+    else { return false }
+    return definesOddTables(schema)
+  }
+
   /// The same names in other letters.
   package static let respelledOddTables = oddTables.map { Name(respelled($0.text)) }
 

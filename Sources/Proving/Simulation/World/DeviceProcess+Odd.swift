@@ -17,9 +17,13 @@ extension SimulatedDevice {
 
 /// Tables defined and published by one device, and created by the others.
 extension DeviceProcess {
+  /// True if the tables defined by one device are known to be published, or here. A restored server
+  /// may have lost the definitions since.
+  var areOddTablesArranged: Bool { hasOddTables && device.oddLosses == device.mendedOddLosses }
+
   /// Publishes the tables, or creates them, if this is left to do. Called after each sync.
   func arrangeOddTables() {
-    guard setting.hasOdd, !hasOddTables, !isArrangingOdd, let replica else { return }
+    guard setting.hasOdd, !areOddTablesArranged, !isArrangingOdd, let replica else { return }
     isArrangingOdd = true
     start { [self] in
       defer { isArrangingOdd = false }
@@ -31,15 +35,17 @@ extension DeviceProcess {
     }
   }
 
-  /// Returns true if the space has the definitions.
+  /// Returns true if the space has the definitions. Those pulled here may be lost by the server.
   private func publish(_ replica: Replica) async throws -> Bool {
-    if try await isDefined(replica) { return true }
+    let losses = device.oddLosses
+    if losses == device.mendedOddLosses, try await isDefined(replica) { return true }
     let report = try await replica.publishTables(Workload.oddTables)
     if let part = report.omitted.first {
       setting.report(
         device, [Violation(oracle: "definitions", "\(part.key) is published without \(part.value)")]
       )
     }
+    if isAlive { device.mendedOddLosses = losses }
     return isAlive
   }
 
@@ -74,7 +80,6 @@ extension DeviceProcess {
   }
 
   private func isDefined(_ replica: Replica) async throws -> Bool {
-    let schema = try await replica.pulledSchema()
-    return Workload.oddTables.allSatisfy { schema.tables[$0]?.definition != nil }
+    Workload.definesOddTables(try await replica.pulledSchema())
   }
 }

@@ -75,6 +75,9 @@ final class SimulatedDevice: @unchecked Sendable {
   let joins: Bool
   /// True if the device defines the tables with odd names, and publishes them.
   let definesOdd: Bool
+  /// How often a restored server has lost their definitions, and the losses after which the device
+  /// has published them again.
+  var (oddLosses, mendedOddLosses) = (0, 0)
   /// True if the program renames a column of a shared table before the file joins the other space.
   var renamesShared: Bool { ledgers.count > 1 && connectsLate }
   private(set) var process: DeviceProcess?

@@ -31,7 +31,7 @@ extension World {
   private func whatIsLeft(on device: SimulatedDevice) -> String? {
     guard device.isUp else { return "it does not run" }
     guard device.process?.isUpgraded ?? false else { return "its tables are of an earlier version" }
-    if device.setting.hasOdd, !(device.process?.hasOddTables ?? false) {
+    if device.setting.hasOdd, !(device.process?.areOddTablesArranged ?? false) {
       return "it lacks tables that another device defines"
     }
     for ledger in device.ledgers {

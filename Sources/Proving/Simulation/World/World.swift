@@ -207,10 +207,12 @@ package final class World: @unchecked Sendable {
   func setServerBack(to copy: String) {
     let spaces = allSpaces
     let before = spaces.map { history(of: $0) }
+    let defining = devices.filter { definesOddTables($0.space) && $0.definesOdd }
     server.crash(losingPower: false)
     trace.record(.copied, SimulatedServer.name, "set back to an earlier copy")
     server.storage.goBack(to: copy)
     serverWentBack = true
+    for device in defining where !definesOddTables(device.space) { device.oddLosses += 1 }
     missions?.notify(.serverWentBack, by: SimulatedServer.name)
     for (space, before) in zip(spaces, before) {
       let event = RunEvent.serverWentBack(from: before, to: history(of: space))
@@ -228,6 +230,14 @@ package final class World: @unchecked Sendable {
   private func history(of space: SpaceName) -> [OperationID] {
     let evidence = try? dice.quietly { try server.storage.evidence(of: space) }
     return evidence?.history.map(\.id) ?? []
+  }
+
+  /// True if the server has the definitions of the tables with odd names.
+  private func definesOddTables(_ space: SpaceName) -> Bool {
+    guard options.hasOdd,
+      let evidence = try? dice.quietly({ try server.storage.evidence(of: space) })
+    else { return false }
+    return Workload.definesOddTables(evidence)
   }
 
   private func notify(_ event: RunEvent, of device: SimulatedDevice, in space: SpaceName) {
