@@ -38,7 +38,7 @@ extension MirrorLedger {
       try members.lock(grouped.map(\.function))
       let own =
         try TableLocks.triggered(by: "^capture_\(number)_", connection)
-        + MirrorLog.identified(number, connection)
+        + LogIdentities(mirror: number).targets(connection)
       try TableLocks.lock(
         own + grouped.map(\.target), own.isEmpty ? .writers : .all, connection)
       let changed = try MirrorLog.remove(number, connection)

@@ -74,4 +74,17 @@ struct MirrorLogFaultTests {
     try await company.expectEqual(Self.query, count: 50)
     try await Self.end(nil, company)
   }
+
+  @Test("a removal gives a renamed table its former REPLICA IDENTITY, beside a dropped one")
+  func renamed() async throws {
+    let company = try await Company.make(
+      "\(Self.tables); CREATE TABLE tasks(id int PRIMARY KEY, title text)")
+    try await company.stage.mirror(company.arguments(Self.options + ["--table", "tasks"]))
+    try company.stage.sql(
+      """
+      ALTER TABLE lists RENAME TO "new ""lists"; DROP TABLE tasks;
+      CREATE TABLE lists(id int PRIMARY KEY)
+      """)
+    try await Self.end(nil, company)
+  }
 }

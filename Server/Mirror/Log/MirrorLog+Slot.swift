@@ -146,7 +146,7 @@ extension MirrorLog {
           """), [.text(slot), .int8(wait)])
     } catch {
       guard error.isAboutRights else { throw error }
-      _ = try connection.query(.once("SELECT pg_sleep($1 / 1000.0)"), [.int8(wait)])
+      _ = try connection.query(.once("SELECT pg_sleep($1::bigint / 1000.0)"), [.int8(wait)])
     }
   }
 }

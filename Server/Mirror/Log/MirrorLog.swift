@@ -31,10 +31,7 @@ struct MirrorLog: Sendable, Equatable {
       lsn pg_lsn NOT NULL DEFAULT '0/0',    -- behind the last captured transaction
       gaps bigint NOT NULL DEFAULT 0,       -- before which writes may be missing
       compared bigint NOT NULL DEFAULT 0);  -- the gaps before the last comparison of all rows
-    CREATE TABLE IF NOT EXISTS ferry_mirror.identities(  -- the tables' own REPLICA IDENTITY
-      mirror bigint NOT NULL, target text NOT NULL,
-      identity "char" NOT NULL, index_name text,
-      PRIMARY KEY (mirror, target));
+    \(LogIdentities.tables)
     """
 
   static func publication(_ number: Int64) -> String { "ferry_mirror_\(number)" }
@@ -90,24 +87,7 @@ struct MirrorLog: Sendable, Equatable {
         END IF;
       END
       """
-    return relations.map { fullIdentity($0, number) } + ["DO \(quoted(postgres: body))"]
-  }
-
-  private static func fullIdentity(_ target: String, _ number: Int64) -> String {
-    let literal = quoted(postgres: target)
-    let body = """
-      BEGIN
-        INSERT INTO ferry_mirror.identities(mirror, target, identity, index_name)
-        SELECT \(number), \(literal), c.relreplident, (SELECT i.relname FROM pg_catalog.pg_index x
-            JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid
-            WHERE x.indrelid = c.oid AND x.indisreplident)
-        FROM pg_catalog.pg_class c WHERE c.oid = \(literal)::regclass ON CONFLICT DO NOTHING;
-        IF (SELECT relreplident FROM pg_catalog.pg_class WHERE oid = \(literal)::regclass) <> 'f' THEN
-          ALTER TABLE \(target) REPLICA IDENTITY FULL;
-        END IF;
-      END
-      """
-    return "DO \(quoted(postgres: body))"
+    return relations.map(LogIdentities(mirror: number).makeFull) + ["DO \(quoted(postgres: body))"]
   }
 
   /// Returns `false` if the log is another server's, or of another timeline: writes may be missing.
@@ -157,73 +137,14 @@ struct MirrorLog: Sendable, Equatable {
 
   // MARK: Removing
 
-  /// Returns the tables whose identity the mirror has changed.
-  static func identified(
-    _ number: Int64, _ connection: PostgresConnection
-  ) throws -> [String] {
-    guard try MirrorLog(number, connection) != nil else { return [] }
-    return try connection.query(
-      .once("SELECT target FROM ferry_mirror.identities WHERE mirror = $1"), [.int8(number)]
-    ).map { try $0.text(0) }
-  }
-
-  /// Removes the publication, and gives the tables their former identities. Another mirror of a
-  /// table keeps the identity, and gives it back later. Returns tables with another one than before:
-  /// the index is gone or unfit.
+  /// Removes the publication, and gives the tables their former identities. Returns tables with
+  /// another one than before.
   static func remove(
     _ number: Int64, _ connection: PostgresConnection
   ) throws -> [String] {
     guard try MirrorLog(number, connection) != nil else { return [] }
     try connection.execute(
       single: "DROP PUBLICATION IF EXISTS \(publication(number))")
-    let rows = try connection.query(
-      .once(
-        """
-        WITH own AS (DELETE FROM ferry_mirror.identities WHERE mirror = $1 RETURNING *),
-          others AS (UPDATE ferry_mirror.identities i
-            SET identity = o.identity, index_name = o.index_name FROM own o
-            WHERE i.target = o.target AND i.mirror <> $1 AND i.identity = 'f' RETURNING i.target)
-        SELECT target, identity::text, index_name FROM own o
-        WHERE to_regclass(target) IS NOT NULL AND NOT EXISTS (
-          SELECT FROM ferry_mirror.identities i WHERE i.target = o.target AND i.mirror <> $1)
-        """), [.int8(number)])
-    var changed: [String] = []
-    for row in rows {
-      let (target, index) = (try row.text(0), try row.ifPresent(2, as: String.self))
-      switch (try row.text(1), index) {
-      case ("d", _): try setIdentity("DEFAULT", of: target, connection)
-      case ("n", _): try setIdentity("NOTHING", of: target, connection)
-      case ("i", let index?):
-        if try setIndex(index, of: target, connection) { continue }
-        try setIdentity("DEFAULT", of: target, connection)
-        changed.append(
-          "table \(target): the index \(index) of its REPLICA IDENTITY is gone or unfit, so it is "
-            + "the primary key now")
-      default: continue
-      }
-    }
-    return changed
-  }
-
-  private static func setIdentity(
-    _ identity: String, of target: String, _ connection: PostgresConnection
-  ) throws {
-    try connection.execute(single: "ALTER TABLE \(target) REPLICA IDENTITY \(identity)")
-  }
-
-  /// Returns `false` if a table has no such index any more, or another one of the name.
-  private static func setIndex(
-    _ index: String, of target: String, _ connection: PostgresConnection
-  ) throws -> Bool {
-    try connection.execute("SAVEPOINT ferry_identity")
-    do {
-      try setIdentity("USING INDEX \(quoted(Name(index)))", of: target, connection)
-      try connection.execute("RELEASE SAVEPOINT ferry_identity")
-      return true
-    } catch let error as PostgresError where error.isAboutDefinition || error.sqlState == "55000" {
-      try connection.execute(
-        "ROLLBACK TO SAVEPOINT ferry_identity; RELEASE SAVEPOINT ferry_identity")
-      return false
-    }
+    return try LogIdentities(mirror: number).restore(connection)
   }
 }
