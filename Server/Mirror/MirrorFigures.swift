@@ -75,10 +75,12 @@ final class MirrorTally: Sendable {
   }
 
   /// Reads the kept log again, unless it was read just before.
-  func readLog(_ read: () throws -> Mirror.KeptLog?) rethrows {
+  ///
+  /// - Parameter isStopped: whether the mirror has stopped itself: the log has just been released.
+  func readLog(isStopped: Bool, _ read: () throws -> Mirror.KeptLog?) rethrows {
     let clock = ContinuousClock()
     let isDue = state.withLock { state in
-      state.logReadAt.map { $0.duration(to: clock.now) >= Self.logPause } ?? true
+      isStopped || state.logReadAt.map { $0.duration(to: clock.now) >= Self.logPause } ?? true
     }
     guard isDue else { return }
     let log = try read()
@@ -128,7 +130,9 @@ extension MirrorRounds {
     let (look, tally, ledger, sides) = (look, sides.tally, ledger, sides)
     let counts = try await pool.run { connection in
       if sides.reader != nil {
-        try tally.readLog { try MirrorLog.kept(ledger.number, connection) }
+        try tally.readLog(isStopped: isStopped) {
+          try MirrorLog.kept(ledger.number, isStopped: isStopped, connection)
+        }
       }
       return try look.counts(connection)
     }

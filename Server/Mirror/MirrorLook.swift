@@ -46,7 +46,8 @@ struct MirrorLook: Sendable {
         waiting: Int(file.waitingCount), adopted: try ledger.adopted(connection),
         unsent: Array((unsent.rows + more).prefix(limit)),
         unsentCount: unsent.count + Int64(more.count), stops: stops,
-        fault: try row?.text(2) ?? "", log: try MirrorLog.kept(ledger.number, connection),
+        fault: try row?.text(2) ?? "",
+        log: try MirrorLog.kept(ledger.number, isStopped: !stops.isEmpty, connection),
         capture: configuration.capture, captureReason: configuration.captureReason,
         role: try connection.role())
     }

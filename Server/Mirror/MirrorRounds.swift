@@ -101,10 +101,12 @@ package final class MirrorRounds: Sendable {
   }
 
   private func runOnce(_ state: inout State) async throws {
-    let file = try await prepared(&state)
-    try await readWrites(file)
-    _ = try await replica.sync()
-    try await run(&state)
+    try await releasingLog {
+      let file = try await prepared(&state)
+      try await readWrites(file)
+      _ = try await replica.sync()
+      try await run(&state)
+    }
   }
 
   /// Applies the available writes of programs.
@@ -137,12 +139,14 @@ package final class MirrorRounds: Sendable {
   @discardableResult
   func run(_ state: inout State) async throws -> Bool {
     try await turn.perform {
-      do {
-        return try await runInTurn(&state)
-      } catch  where state.file != nil && error.mayBeFollowed {
-        // A table or a right may have changed since; the mirror follows it, or stops for good.
-        state = State()
-        return try await runInTurn(&state)
+      try await releasingLog {
+        do {
+          return try await runInTurn(&state)
+        } catch  where state.file != nil && error.mayBeFollowed {
+          // A table or a right may have changed since; the mirror follows it, or stops for good.
+          state = State()
+          return try await runInTurn(&state)
+        }
       }
     }
   }
@@ -365,19 +369,23 @@ package final class MirrorRounds: Sendable {
   private func resume(
     repairing side: Mirror.Side, after stopped: MirrorStopped
   ) async throws -> [Mirror.Difference] {
-    let ledger = ledger
-    var state = State()
-    state.isResuming = true
-    do {
-      let file = try await prepared(&state)
-      let found = try await MirrorComparison(parts: parts(file))
-        .compare(repairing: side, withCaptured: true)
-      try await pool.run { try ledger.resume($0) }
-      try await run(&state)
-      return found
-    } catch let error as PostgresError where error.isAboutDefinition || error.isAboutRights {
-      throw MirrorStopped(
-        name: stopped.name, stops: stopped.stops + [MirrorStop(table: "", reason: error.message)])
+    // The former log has the writes that stopped the mirror.
+    try await releaseLog()
+    return try await releasingLog {
+      var state = State()
+      state.isResuming = true
+      do {
+        let file = try await prepared(&state)
+        let log = try await presentLog()
+        let found = try await MirrorComparison(parts: parts(file))
+          .compare(repairing: side, withCaptured: true)
+        try await resume(log)
+        try await run(&state)
+        return found
+      } catch let error as PostgresError where error.isAboutDefinition || error.isAboutRights {
+        throw MirrorStopped(
+          name: stopped.name, stops: stopped.stops + [MirrorStop(table: "", reason: error.message)])
+      }
     }
   }
 }

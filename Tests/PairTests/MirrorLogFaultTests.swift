@@ -87,4 +87,50 @@ struct MirrorLogFaultTests {
       """)
     try await Self.end(nil, company)
   }
+
+  private static let slots = """
+    SELECT slot_name::text FROM pg_replication_slots WHERE database = current_database()
+    """
+
+  /// A company whose table is adopted, with a device that has it.
+  private static func adopted() async throws -> Company {
+    let company = try await Company.make(tables)
+    try await company.stage.mirror(company.arguments(options))
+    try await company.join()
+    return company
+  }
+
+  @Test("a stopped mirror keeps no log, and a repair makes a new slot before it compares")
+  func stopped() async throws {
+    let company = try await Self.adopted()
+    let stage = company.stage
+    let run = try stage.run()
+    try stage.sql(
+      "ALTER TABLE lists REPLICA IDENTITY DEFAULT; UPDATE lists SET name = 'unseen' WHERE id = 1")
+    #expect(try await run.exitStatus() == .exited(4))
+    #expect(try stage.rows(Self.slots) == [])
+    let status = try await stage.mirror(["status", "crm"], exits: 4)
+    #expect(status.output.contains("log        0 bytes are kept"), "\(status.output)")
+    try stage.sql("UPDATE lists SET name = 'later' WHERE id = 2")
+    try await stage.mirror(["verify", "crm", "--repair", "space"])
+    #expect(try stage.rows(Self.slots).count == 1)
+    let again = try stage.run()
+    try stage.sql("UPDATE lists SET name = 'last' WHERE id = 3")
+    try await company.expectEqual(Self.query, count: 50)
+    try await Self.end(again, company)
+  }
+
+  @Test("a repair does not read the writes that stopped the mirror, however many they are")
+  func formerWrites() async throws {
+    let company = try await Self.adopted()
+    let stage = company.stage
+    try stage.sql("ALTER TABLE lists REPLICA IDENTITY DEFAULT")
+    try await stage.mirror(["verify", "crm"], exits: 4)
+    // No row differs, so the comparison does not wait for them.
+    let program = try PostgresConnection(url: stage.database)
+    for _ in 1...2_000 { try program.execute("UPDATE lists SET name = name WHERE id = 1") }
+    try await stage.mirror(["verify", "crm", "--repair", "space"])
+    try await stage.mirror(["verify", "crm"])
+    try await Self.end(nil, company)
+  }
 }

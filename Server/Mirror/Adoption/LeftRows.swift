@@ -90,14 +90,20 @@ struct LeftRowReader {
   }
 
   /// Returns the rows changed in a mirror's file and not in the tables, and the deferred ones. If
-  /// PostgreSQL's log cannot be read in time, there are none: all programs' values count.
+  /// PostgreSQL's log cannot be read in time, or lacks writes, there are none: all programs' values
+  /// count.
   func read(
     _ deferred: [DeferredRow], _ file: MirrorFile, _ source: SQLiteConnection
   ) throws -> [LeftRow] {
     var keys = try file.unbrought(source)
     for row in deferred { keys[row.table, default: []].insert(row.key) }
     if keys.isEmpty { return [] }
-    reader?.use(sql)
+    if let reader {
+      // A stopped mirror has no slot.
+      let slot = try MirrorLog(ledger.number, connection)?.slotState(connection)
+      guard slot?.isUsable == true else { return [] }
+      reader.use(sql)
+    }
     do {
       return try rows(keys, read: try ReadMarks(source))
     } catch let error as PostgresError where error.isWait && reader != nil {

@@ -11,13 +11,15 @@ extension MirrorRounds {
   package func adoptRows(
     _ onProgress: @escaping @Sendable ([AdoptionProgress]) -> Void
   ) async throws {
-    var state = State()
-    let file = try await prepared(&state)
-    try await checkAdopted(file)
-    try await MirrorUpload(parts: parts(file)).run(onProgress)
-    // The triggers become the ordinary ones.
-    state = State()
-    _ = try await prepared(&state)
+    try await releasingLog {
+      var state = State()
+      let file = try await prepared(&state)
+      try await checkAdopted(file)
+      try await MirrorUpload(parts: parts(file)).run(onProgress)
+      // The triggers become the ordinary ones.
+      state = State()
+      _ = try await prepared(&state)
+    }
   }
 
   /// Prepares the mirror's file for all adopted tables.
@@ -26,7 +28,7 @@ extension MirrorRounds {
   /// - Throws: ``MirrorFault`` if the file cannot have one of them.
   func prepareAdoption() async throws -> Bool {
     var state = State()
-    let file = try await prepared(&state)
+    let file = try await releasingLog { try await prepared(&state) }
     try await checkAdopted(file)
     let ledger = ledger
     let hasBegun = try await pool.run { try ledger.adopted($0).contains { $0.rows > 0 } }

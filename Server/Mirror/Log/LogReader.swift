@@ -14,6 +14,9 @@ final class LogReader: Sendable {
     var tables: [MirrorSQL]?
     var hasNewTables = false
     var waiters: [Waiter] = []
+    /// Callers that wait for the end of a connection.
+    var pausing: [Waiter] = []
+    var isPaused = false
     var isClosed = false
     var isStarted = false
     var failure = "it has not begun"
@@ -54,14 +57,33 @@ final class LogReader: Sendable {
     wakePipe = try WakePipe()
   }
 
-  /// Replaces the tables. The first call starts the reader.
+  /// Replaces the tables. The first call starts the reader; it also goes on after a pause.
   func use(_ tables: [MirrorSQL]) {
     let isFirst = state.withLock { state in
       defer { state.isStarted = true }
+      state.isPaused = false
       (state.tables, state.hasNewTables) = (tables, true)
       return !state.isStarted
     }
     if isFirst { threads.start(name: "mirror-log") { [self] in run() } } else { wakePipe.wake() }
+  }
+
+  /// Stops reading until ``use(_:)``. Returns when nothing is captured any more. It blocks.
+  ///
+  /// - Throws: ``PostgresError`` as for a lock, if it takes too long.
+  func pause() throws(PostgresError) {
+    let waiter = Waiter()
+    let isStarted = state.withLock { state in
+      state.isPaused = true
+      if state.isStarted { state.pausing.append(waiter) }
+      return state.isStarted
+    }
+    guard isStarted else { return }
+    wakePipe.wake()
+    let nanoseconds = Int(Self.roundLimit / .nanoseconds(1))
+    if waiter.semaphore.wait(timeout: .now() + .nanoseconds(nanoseconds)) == .success { return }
+    throw PostgresError(
+      .server, "the reader of PostgreSQL's log does not end in time", sqlState: "55P03")
   }
 
   /// Returns when all transactions committed before the call are captured. It blocks.
@@ -91,12 +113,19 @@ final class LogReader: Sendable {
   }
 
   private var isClosed: Bool { state.withLock { $0.isClosed } }
+  /// True if the connection is to end.
+  private var isEnding: Bool { state.withLock { $0.isClosed || $0.isPaused } }
 
   // MARK: The thread
 
   private func run() {
     var pause = Self.pauseMin
     while !isClosed {
+      if rests() {
+        _ = wakePipe.wait(timeout: nil)
+        wakePipe.drain()
+        continue
+      }
       let start = ContinuousClock.now
       do {
         try read()
@@ -107,16 +136,26 @@ final class LogReader: Sendable {
           defer { state.failure = reason }
           return state.failure != reason
         }
-        if isNew, !isClosed { log("error", "the log cannot be read: \(reason)") }
+        if isNew, !isEnding { log("error", "the log cannot be read: \(reason)") }
       }
       if start.duration(to: .now) > Self.pauseMax { pause = Self.pauseMin }
       let end = ContinuousClock.now + pause
-      while !isClosed, wakePipe.wait(timeout: end - .now) == .woken { wakePipe.drain() }
+      while !isEnding, wakePipe.wait(timeout: end - .now) == .woken { wakePipe.drain() }
       pause = min(pause * 2, Self.pauseMax)
     }
   }
 
-  /// Reads until the reader is closed, or the connection breaks.
+  /// Returns `true` during a pause, without a connection.
+  private func rests() -> Bool {
+    let (pausing, isPaused) = state.withLock { state in
+      defer { state.pausing = [] }
+      return (state.pausing, state.isPaused)
+    }
+    for waiter in pausing { waiter.semaphore.signal() }
+    return isPaused
+  }
+
+  /// Reads until the reader is closed or paused, or the connection breaks.
   private func read() throws {
     let connection = try PostgresConnection(url: url, settings: ReplicationStream.settings)
     guard let log = try MirrorLog(number, connection) else {
@@ -173,7 +212,7 @@ final class LogReader: Sendable {
       progress: ReplicationProgress(stored: log.stored), writer: LogWriter(connection, log))
     var (reported, heard) = (ContinuousClock.now, ContinuousClock.now)
     while true {
-      if isClosed { return }
+      if isEnding { return }
       if !work.isPartial { try serve(&work, log, connection) }
       let isReady = work.writer.isDirty && !work.isPartial
       var isDue = .now - reported >= Self.reportPause
@@ -238,7 +277,7 @@ final class LogReader: Sendable {
     if !work.progress.isStored(commit: part.commit) { try work.writer.add(part) }
     work.isPartial = part.end == nil
     guard let end = part.end else {
-      if isClosed { throw CancellationError() }
+      if isEnding { throw CancellationError() }
       // A large transaction takes longer than the server waits for a report.
       return try stream.report(work.progress)
     }

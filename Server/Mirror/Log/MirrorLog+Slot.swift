@@ -16,6 +16,16 @@ extension MirrorLog {
   /// Begins a new slot at the present end of the log, in place of the former one. Writes before it
   /// are missing.
   func replaceSlot(_ connection: PostgresConnection) throws {
+    try release(connection)
+    let made = try createSlot(connection)
+    _ = try connection.query(
+      .once("UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn WHERE mirror = $1"),
+      [.int8(number), .text(made ?? "0/0")])
+  }
+
+  /// Drops the slot, so PostgreSQL keeps no log for the mirror. All rows are compared with the next
+  /// slot.
+  func release(_ connection: PostgresConnection) throws {
     // First the gap: a kill between the steps leaves a comparison to make. The place may be another
     // server's.
     let found = try connection.query(
@@ -27,10 +37,6 @@ extension MirrorLog {
     // A slot without an entry would keep the log for ever.
     if found.isEmpty { throw MirrorFault(description: "the mirror was removed meanwhile") }
     try dropSlot(connection)
-    let made = try createSlot(connection)
-    _ = try connection.query(
-      .once("UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn WHERE mirror = $1"),
-      [.int8(number), .text(made ?? "0/0")])
   }
 
   /// PostgreSQL creates a slot behind all present transactions of the server, and would wait for
@@ -95,9 +101,17 @@ extension MirrorLog {
   }
 
   /// Returns the log kept for a mirror; `nil` if triggers capture.
-  static func kept(_ number: Int64, _ connection: PostgresConnection) throws -> Mirror.KeptLog? {
+  ///
+  /// - Parameter isStopped: whether the mirror has stopped itself: then it needs no log.
+  static func kept(
+    _ number: Int64, isStopped: Bool, _ connection: PostgresConnection
+  ) throws -> Mirror.KeptLog? {
     guard let log = try MirrorLog(number, connection) else { return nil }
-    guard let state = try log.slotState(connection), state.isUsable else {
+    let state = try log.slotState(connection)
+    if state == nil, isStopped {
+      return Mirror.KeptLog(bytes: 0, isUnlimited: false, isSafe: true)
+    }
+    guard let state, state.isUsable else {
       return Mirror.KeptLog(bytes: nil, isUnlimited: false, isSafe: false)
     }
     return Mirror.KeptLog(

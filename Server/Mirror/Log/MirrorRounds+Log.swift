@@ -35,13 +35,57 @@ extension MirrorRounds {
   /// gets the space's values. All others are the programs'.
   func compareLogged(_ file: MirrorFile) async throws {
     sides.log("compare", "PostgreSQL's log may lack writes of programs")
-    let number = ledger.number
-    let log = try await pool.run { try MirrorLog(number, $0) }
+    let log = try await presentLog()
     // A captured insert may be of a row that is gone.
     try await MirrorIntake(parts: parts(file)).readPresent()
     _ = try await MirrorComparison(parts: parts(file)).compare(
       repairing: .space, withCaptured: true, sparesNoted: true)
     // A gap since then has to be compared again.
     try await pool.run { try log?.recordComparison($0) }
+  }
+
+  /// Makes PostgreSQL keep no log for a stopped mirror: the way out compares all rows anyway.
+  func releaseLog() async throws {
+    guard let reader = sides.reader else { return }
+    let number = ledger.number
+    try await pool.run { connection in
+      try reader.pause()
+      guard let log = try MirrorLog(number, connection), try log.slotState(connection) != nil
+      else { return }
+      try log.release(connection)
+    }
+  }
+
+  /// Runs a part of a round, and releases the log if the mirror stops.
+  func releasingLog<Value>(_ body: () async throws -> Value) async throws -> Value {
+    do {
+      return try await body()
+    } catch let stopped as MirrorStopped {
+      do {
+        try await releaseLog()
+      } catch {
+        // The next round tries it again.
+        sides.log("error", "PostgreSQL still keeps the log for the stopped mirror: \(error)")
+      }
+      throw stopped
+    }
+  }
+
+  /// Ends the stops after a comparison of all rows.
+  ///
+  /// - Parameter log: the log as before the comparison; `nil` if triggers capture.
+  func resume(_ log: MirrorLog?) async throws {
+    let ledger = ledger
+    try await pool.run { connection in
+      try ledger.resume(connection)
+      try log?.recordComparison(connection)
+    }
+  }
+
+  /// Returns the log as it is now; `nil` if triggers capture.
+  func presentLog() async throws -> MirrorLog? {
+    guard sides.reader != nil else { return nil }
+    let number = ledger.number
+    return try await pool.run { try MirrorLog(number, $0) }
   }
 }
