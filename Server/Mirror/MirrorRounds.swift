@@ -236,6 +236,7 @@ package final class MirrorRounds: Sendable {
     // A followed definition has the present limits.
     if !limits.isEmpty { try adapt(to: try await otherLimits()) }
     if !state.isResuming { try await checkStops(except: changed.map(\.name)) }
+    try await replaceDroppedPublication()
     let isLastTry = state.isIncomplete
     // Later, a pull comes after the writes that programs have made without it.
     if try await replica.status().cursor == nil { _ = try await replica.sync() }

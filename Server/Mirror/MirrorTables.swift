@@ -58,11 +58,14 @@ struct MirrorTables {
           AND NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel p
             JOIN pg_catalog.pg_publication b ON b.oid = p.prpubid
             WHERE b.pubname = $3 AND p.prrelid = to_regclass(target))
+          -- The publication may have been dropped.
+          AND NOT EXISTS (SELECT FROM ferry_mirror.identities i
+            WHERE i.mirror = $4 AND i.relation = to_regclass(target))
         """),
       [
         .array(PostgresArray(own.map { Optional($0.target) })),
         .array(PostgresArray(own.map { Optional($0.function) })),
-        .text(MirrorLog.publication(number)),
+        .text(MirrorLog.publication(number)), .int8(number),
       ]
     ).map { own[Int(try $0.int8(0)) - 1] }
     return try unknown.compactMap { sql in

@@ -133,4 +133,30 @@ struct MirrorLogFaultTests {
     try await stage.mirror(["verify", "crm"])
     try await Self.end(nil, company)
   }
+
+  @Test("after DROP PUBLICATION, the mirror publishes the tables again, and compares all rows")
+  func droppedPublication() async throws {
+    let company = try await Self.adopted()
+    let stage = company.stage
+    let update = { (name: String, id: Int) in
+      try stage.sql("UPDATE lists SET name = '\(name)' WHERE id = \(id)")
+    }
+    try stage.sql("DROP PUBLICATION ferry_mirror_1")
+    try update("unseen", 1)
+    try await stage.mirror(["verify", "crm", "--repair", "space"])
+    try await company.expectEqual(Self.query, count: 50)
+    let run = try stage.run()
+    try update("seen", 2)
+    try await company.expectEqual(Self.query, count: 50)
+    try stage.sql("DROP PUBLICATION ferry_mirror_1")
+    try update("later", 3)
+    try await company.expectEqual(Self.query, count: 50)
+    // A publication made again by the administrator lacks the change before.
+    try stage.sql("DROP PUBLICATION ferry_mirror_1")
+    try update("before", 4)
+    try stage.sql("CREATE PUBLICATION ferry_mirror_1 FOR TABLE lists")
+    try update("last", 5)
+    try await company.expectEqual(Self.query, count: 50)
+    try await Self.end(run, company)
+  }
 }

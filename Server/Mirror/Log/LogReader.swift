@@ -173,7 +173,15 @@ final class LogReader: Sendable {
       return try replaceSlot(log, error.message, connection)
     }
     state.withLock { $0.hasNewTables = true }
-    try readStream(stream, log, connection)
+    do {
+      try readStream(stream, log, connection)
+    } catch let error as PostgresError where error.isMissingObject {
+      // The publication did not exist at the time of a change. A round makes it, and the slot.
+      self.log("slot", "\(error.message): all rows are compared")
+      state.withLock { $0.isPaused = true }
+      try log.release(PostgresConnection(url: url, settings: ReplicationStream.settings))
+      onCaptured()
+    }
   }
 
   /// Begins from the present end of the log: the mirror compares all rows.
@@ -329,4 +337,8 @@ final class LogReader: Sendable {
     let end = text.flatMap { PostgresLSN($0) } ?? .zero
     work.waiting += waiters.map { ($0, end) }
   }
+}
+
+extension PostgresError {
+  fileprivate var isMissingObject: Bool { kind == .server && sqlState == "42704" }
 }

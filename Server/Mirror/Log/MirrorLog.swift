@@ -100,6 +100,14 @@ struct MirrorLog: Sendable, Equatable {
     return true
   }
 
+  /// Returns `false` if the publication is gone: PostgreSQL can send no former change then.
+  func isPublished(_ connection: PostgresConnection) throws -> Bool {
+    try !connection.query(
+      .once("SELECT FROM pg_catalog.pg_publication WHERE pubname = $1"),
+      [.text(Self.publication(number))]
+    ).isEmpty
+  }
+
   /// Records a comparison of all rows behind the known gaps.
   func recordComparison(_ connection: PostgresConnection) throws {
     _ = try connection.query(
@@ -109,7 +117,8 @@ struct MirrorLog: Sendable, Equatable {
 
   // MARK: Looking
 
-  /// Returns tables whose writes do not reach the log as needed.
+  /// Returns tables whose writes do not reach the log as needed. A missing publication is made again
+  /// instead.
   static func stops(_ number: Int64, _ connection: PostgresConnection) throws -> [MirrorStop] {
     guard try MirrorLog(number, connection) != nil else { return [] }
     let rows = try connection.query(
@@ -119,10 +128,11 @@ struct MirrorLog: Sendable, Equatable {
             THEN 'its REPLICA IDENTITY is not FULL, so former values are unknown'
           ELSE 'it is not in the publication of the mirror' END
         FROM ferry_mirror.recorded r JOIN pg_catalog.pg_class c ON c.oid = to_regclass(r.target)
-        WHERE r.mirror = $1 AND (c.relreplident <> 'f' OR NOT EXISTS (
-          SELECT FROM pg_catalog.pg_publication_rel p
-            JOIN pg_catalog.pg_publication b ON b.oid = p.prpubid
-          WHERE b.pubname = \(quoted(postgres: publication(number))) AND p.prrelid = c.oid))
+        WHERE r.mirror = $1 AND (c.relreplident <> 'f' OR EXISTS (
+          SELECT FROM pg_catalog.pg_publication b
+          WHERE b.pubname = \(quoted(postgres: publication(number))) AND NOT EXISTS (
+            SELECT FROM pg_catalog.pg_publication_rel p
+            WHERE p.prpubid = b.oid AND p.prrelid = c.oid)))
         UNION ALL
         SELECT x.tab, 'the REPLICA IDENTITY of partition ' || min(c.oid::regclass::text)
           || ' is not FULL, so former values are unknown'

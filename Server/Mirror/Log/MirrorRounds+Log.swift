@@ -28,7 +28,26 @@ extension MirrorRounds {
   func lacksLogged() async throws -> Bool {
     guard sides.reader != nil else { return false }
     let number = ledger.number
-    return try await pool.run { try MirrorLog(number, $0)?.compares ?? false }
+    return try await pool.run { connection in
+      guard let log = try MirrorLog(number, connection) else { return false }
+      return try log.compares || !log.isPublished(connection)
+    }
+  }
+
+  /// Makes this round publish the tables again if somebody has dropped the publication. PostgreSQL
+  /// reads former changes without it, so the slot begins again as well.
+  func replaceDroppedPublication() async throws {
+    guard let reader = sides.reader else { return }
+    let ledger = ledger
+    let isDropped = try await pool.run { connection in
+      guard let log = try MirrorLog(ledger.number, connection), try !log.isPublished(connection)
+      else { return false }
+      try reader.pause()
+      try log.release(connection)
+      try ledger.forgetLayout(connection)
+      return true
+    }
+    if isDropped { sides.log("publication", "it was dropped, so all rows are compared") }
   }
 
   /// Compares all rows, because the log lacks writes of programs. A row changed in the space, too,
