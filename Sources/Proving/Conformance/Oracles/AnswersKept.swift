@@ -9,7 +9,8 @@ import FerryProtocol
 /// - The side of the winner changes no row, and brings no record back.
 /// - At the end, no question is open about a column of a missing record, or about a part written
 ///   since by the asked device. A merged operation (SPEC.md §4) writes each column at its own time.
-///   Not judged are lost, copied and restored files: they share identifiers.
+///   Not judged are lost, copied and restored files, which share identifiers, and everything after
+///   the server was restored or has lied.
 package struct AnswersKept: Oracle {
   package static let name = "answers-kept"
 
@@ -41,7 +42,8 @@ package struct AnswersKept: Oracle {
     fileprivate var place: String { "\(key.table)/\(key.record)" }
   }
 
-  private var areJudged = true
+  private var doubtful: Set<String> = []
+  private var isOff = false
 
   package init() {}
 
@@ -83,15 +85,18 @@ package struct AnswersKept: Oracle {
 
   package mutating func see(_ event: RunEvent) -> [Violation] {
     switch event {
-    case .lostPower, .copied, .serverWentBack, .serverLies: areJudged = false
+    case .lostPower(let device, _): doubtful.insert(device)
+    case .copied(let device, let original, _): doubtful.formUnion([device, original])
+    case .serverWentBack, .serverLies: isOff = true
     case .committed, .read, .confirmed: break
     }
     return []
   }
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
-    guard areJudged else { return [] }
-    return final.replicas.sorted { $0.key < $1.key }.flatMap { name, replica in
+    if isOff { return [] }
+    let judged = final.replicas.filter { !doubtful.contains($0.key) }
+    return judged.sorted { $0.key < $1.key }.flatMap { name, replica in
       replica.questions.compactMap { question in
         Self.fault(of: question, final.server).map {
           Violation(oracle: Self.name, "\(name) is asked about \(question.place), \($0)")
