@@ -24,7 +24,7 @@ struct TransportStreamTests {
       return exchange.send("0\r\n\r\n")
     }
     defer { server.stop() }
-    let stream = try await transport.stream(TransportRequest(.get, server.url("/")))
+    let stream = try await transport.stream(TransportRequest(.get, server.url("/")).patient)
     #expect(stream.status == 200)
     #expect(stream.headers["a"] == "b")
     var parts = stream.body.makeAsyncIterator()
@@ -48,7 +48,7 @@ struct TransportStreamTests {
       return false
     }
     defer { server.stop() }
-    let stream = try await transport.stream(TransportRequest(.get, server.url("/")))
+    let stream = try await transport.stream(TransportRequest(.get, server.url("/")).patient)
     var parts = stream.body.makeAsyncIterator()
     #expect(try await parts.next() == Array("all there is".utf8))
     await #expect { _ = try await parts.next() } throws: {
@@ -107,7 +107,7 @@ struct TransportStreamTests {
         : exchange.answer("404 Not Found", [], Array("this".utf8))
     }
     defer { server.stop() }
-    let stream = try await transport.stream(TransportRequest(.get, server.url("/")))
+    let stream = try await transport.stream(TransportRequest(.get, server.url("/")).patient)
     #expect(stream.status == 404)
     var body: [UInt8] = []
     for try await part in stream.body { body += part }
@@ -167,7 +167,8 @@ struct TransportStreamTests {
     }
     defer { server.stop() }
     var transport: (any Transport)? = kind.make()
-    let stream = try #require(try await transport?.stream(TransportRequest(.get, server.url("/"))))
+    let stream = try #require(
+      try await transport?.stream(TransportRequest(.get, server.url("/")).patient))
     transport = nil
     gate.signal()
     var body: [UInt8] = []
@@ -220,7 +221,7 @@ struct TransportStreamTests {
       return false
     }
     defer { server.stop() }
-    let stream = try await transport.stream(TransportRequest(.get, server.url("/events")))
+    let stream = try await transport.stream(TransportRequest(.get, server.url("/events")).patient)
     var parser = ServerSentEventParser()
     var events: [ServerSentEvent] = []
     for try await part in stream.body { events += try parser.feed(part) }

@@ -108,7 +108,7 @@ struct TransactionTests {
       Thread.detachNewThread {
         done.resume(
           with: Result {
-            let other = try SQLiteConnection(path: path)
+            let other = try SQLiteConnection(path: path, busyTimeout: .hangLimit)
             isWaiting.finish()
             try other.transaction { try other.execute("INSERT INTO t VALUES (2)") }
           })
