@@ -5,15 +5,27 @@ import FerrySyncClient
 struct MirrorIntake: Sendable {
   let parts: MirrorParts
 
-  /// Applies the writes captured by now: programs may write faster than this runs. Returns `true`
-  /// if there were any.
+  /// Applies the writes made by now: programs may write faster than this runs. If the reader of the
+  /// log is behind, the writes travel in slices. Returns `true` if there were any.
   ///
   /// - Throws: ``MirrorStopped`` if writes are not captured.
   @discardableResult
   func readPresent() async throws -> Bool {
+    guard let reader = parts.sides.reader else { return try await readCaptured() }
+    let wait = reader.beginWait()
+    var isAny = false
+    while true {
+      let result = await parts.pool.reaches(wait, of: reader)
+      // A failure of the reader stops no write that is captured already.
+      if try await readCaptured() { isAny = true }
+      if try result.get() { return isAny }
+    }
+  }
+
+  /// Applies the writes captured by now.
+  private func readCaptured() async throws -> Bool {
     let (stops, last) = try await parts.pool.run {
-      try parts.sides.reader?.catchUp(within: LogReader.roundLimit)
-      return (try parts.ledger.stops($0), try parts.ledger.lastCaptured($0))
+      (try parts.ledger.stops($0), try parts.ledger.lastCaptured($0))
     }
     // Later writes may rest on unrecorded ones.
     if !stops.isEmpty { throw MirrorStopped(name: parts.sides.configuration.name, stops: stops) }
@@ -156,5 +168,18 @@ struct MirrorIntake: Sendable {
     let numbers = parts.sides.numbers
     try await parts.pool.run { [read] in try parts.ledger.remove(read, numbers: numbers, $0) }
     try await parts.replica.write { try parts.file.forgetRead($0) }
+  }
+}
+
+extension MirrorConnections {
+  /// Waits for a slice; see ``LogReader/reaches(_:)``.
+  fileprivate func reaches(
+    _ wait: LogWait, of reader: LogReader
+  ) async -> Result<Bool, any Error> {
+    do {
+      return .success(try await run { _ in try reader.reaches(wait) })
+    } catch {
+      return .failure(error)
+    }
   }
 }

@@ -159,4 +159,32 @@ struct MirrorLogFaultTests {
     try await company.expectEqual(Self.query, count: 50)
     try await Self.end(run, company)
   }
+
+  @Test("while the reader of the log is behind, the writes captured so far travel")
+  func behind() async throws {
+    let company = try await Self.adopted()
+    let (stage, device) = (company.stage, company.device)
+    let first = try stage.run()
+    try stage.sql("UPDATE lists SET name = 'zero' WHERE id = 1")
+    try await company.expectEqual(Self.query, count: 50)
+    try await company.server.kill()
+    try stage.sql("UPDATE lists SET name = 'one' WHERE id = 1")
+    try await stage.eventuallyRows("SELECT count(*)::text FROM ferry_mirror.captured", [["1"]])
+    first.send(SIGTERM)
+    _ = try await first.exitStatus()
+    // The reader can capture nothing more.
+    let obstacle = try PostgresConnection(url: stage.database)
+    try obstacle.execute("BEGIN; SELECT FROM ferry_mirror.logs FOR UPDATE")
+    try stage.sql("UPDATE lists SET name = 'two' WHERE id = 2")
+    try await company.server.start()
+    let run = try stage.run()
+    let names = "SELECT name FROM lists WHERE lists.id IN (1, 2) ORDER BY lists.id"
+    try await eventually("the captured write is in the space", from: run) {
+      try await device.exchangeAll()
+      return try await device.rows(names) == [["one"], ["list"]]
+    }
+    try obstacle.execute("COMMIT")
+    try await company.expectEqual(Self.query, count: 50)
+    try await Self.end(run, company)
+  }
 }

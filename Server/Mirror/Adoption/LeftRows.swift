@@ -129,7 +129,7 @@ struct LeftRowReader {
       for sql in sql { found += try rows(of: sql, keys[sql.table.name.text] ?? []) }
     }
     // The log's writes before the snapshot.
-    try reader?.catchUp(within: LogReader.roundLimit)
+    try reader?.catchUp()
     let writes = try writes(to: found, in: snapshot, read)
     return found.compactMap { $0.before(writes[[$0.table] + $0.key] ?? []) }
   }

@@ -121,7 +121,7 @@ extension MirrorRounds {
   private func readLogged(_ plan: MirrorPlan) async throws {
     guard let reader = sides.reader else { return }
     reader.use(logged(plan, isAdopting: false))
-    try await pool.run { _ in try reader.catchUp(within: LogReader.roundLimit) }
+    try await pool.run { _ in try reader.catchUp() }
   }
 
   /// Returns tables as the reader of the log needs them.

@@ -1,21 +1,17 @@
-import Dispatch
 import FerryPostgres
 import Synchronization
 
 /// Reads PostgreSQL's log for a mirror, on a thread and two connections of its own. It stores the
 /// changes of programs as captured writes, and connects again after a break.
 final class LogReader: Sendable {
-  /// A caller that waits for the reader to reach the present end of the log.
-  private final class Waiter: Sendable {
-    let semaphore = DispatchSemaphore(value: 0)
-  }
-
   private struct State {
     var tables: [MirrorSQL]?
     var hasNewTables = false
-    var waiters: [Waiter] = []
-    /// Callers that wait for the end of a connection.
-    var pausing: [Waiter] = []
+    /// Waits for the end of the log, and for the end of the connection.
+    var waits: [LogWait] = []
+    var pausing: [LogWait] = []
+    /// The number of received messages, and of reports of a later end of the log.
+    var advances = 0
     var isPaused = false
     var isClosed = false
     var isStarted = false
@@ -33,7 +29,7 @@ final class LogReader: Sendable {
   private let wakePipe: WakePipe
   private let threads = ThreadGroup()
 
-  /// The wait of a round, and of a transaction with locks, for the reader.
+  /// The wait of a transaction with locks of rows, and of one with locks for programs to wait for.
   static let roundLimit = Duration.seconds(20)
   static let lockLimit = Duration.seconds(2)
   /// The memory of a part of a transaction.
@@ -72,34 +68,63 @@ final class LogReader: Sendable {
   ///
   /// - Throws: ``PostgresError`` as for a lock, if it takes too long.
   func pause() throws(PostgresError) {
-    let waiter = Waiter()
+    let wait = LogWait(at: 0)
     let isStarted = state.withLock { state in
       state.isPaused = true
-      if state.isStarted { state.pausing.append(waiter) }
+      if state.isStarted { state.pausing.append(wait) }
       return state.isStarted
     }
     guard isStarted else { return }
     wakePipe.wake()
-    let nanoseconds = Int(Self.roundLimit / .nanoseconds(1))
-    if waiter.semaphore.wait(timeout: .now() + .nanoseconds(nanoseconds)) == .success { return }
+    if wait.ends(within: Self.roundLimit) { return }
     throw PostgresError(
       .server, "the reader of PostgreSQL's log does not end in time", sqlState: "55P03")
+  }
+
+  /// Begins a wait for the capture of all transactions committed before the call.
+  func beginWait() -> LogWait {
+    let wait = state.withLock { state in
+      let wait = LogWait(at: state.advances)
+      state.waits.append(wait)
+      return wait
+    }
+    wakePipe.wake()
+    return wait
+  }
+
+  /// Returns `true` at the end of a wait, and `false` after a slice of it. It blocks.
+  ///
+  /// - Throws: ``PostgresError`` as for a lock, if the reader does not advance.
+  func reaches(_ wait: LogWait) throws(PostgresError) -> Bool {
+    if wait.ends(within: LogWait.slice) { return true }
+    let (advances, isPaused) = state.withLock { ($0.advances, $0.isPaused) }
+    if !isPaused, wait.goesOn(at: advances) { return false }
+    throw abandon(wait)
+  }
+
+  /// Returns when all transactions committed before the call are captured, however far behind the
+  /// reader is. It blocks.
+  ///
+  /// - Throws: ``PostgresError`` as for a lock, if the reader does not advance.
+  func catchUp() throws(PostgresError) {
+    let wait = beginWait()
+    while try !reaches(wait) {}
   }
 
   /// Returns when all transactions committed before the call are captured. It blocks.
   ///
   /// - Throws: ``PostgresError`` as for a lock, if it takes too long.
   func catchUp(within limit: Duration) throws(PostgresError) {
-    let waiter = Waiter()
-    state.withLock { $0.waiters.append(waiter) }
-    wakePipe.wake()
-    let nanoseconds = Int(limit / .nanoseconds(1))
-    if waiter.semaphore.wait(timeout: .now() + .nanoseconds(nanoseconds)) == .success { return }
+    let wait = beginWait()
+    if !wait.ends(within: limit) { throw abandon(wait) }
+  }
+
+  private func abandon(_ wait: LogWait) -> PostgresError {
     let failure = state.withLock { state in
-      state.waiters.removeAll { $0 === waiter }
+      state.waits.removeAll { $0 === wait }
       return state.failure
     }
-    throw PostgresError(
+    return PostgresError(
       .server,
       "PostgreSQL's log is not read in time"
         + (failure.isEmpty ? "" : ": \(failure)"), sqlState: "55P03")
@@ -151,7 +176,7 @@ final class LogReader: Sendable {
       defer { state.pausing = [] }
       return (state.pausing, state.isPaused)
     }
-    for waiter in pausing { waiter.semaphore.signal() }
+    for wait in pausing { wait.end() }
     return isPaused
   }
 
@@ -206,8 +231,8 @@ final class LogReader: Sendable {
     var count = 0
     /// True if a part of a transaction is in the writer.
     var isPartial = false
-    /// Callers, each with the position to reach.
-    var waiting: [(waiter: Waiter, end: PostgresLSN)] = []
+    /// Waits, each with the position to reach.
+    var waiting: [(wait: LogWait, end: PostgresLSN)] = []
 
     /// The server sends open transactions again after a break, so they do not count.
     var isIdle: Bool { !assembler.isOpen && !writer.isDirty }
@@ -218,6 +243,8 @@ final class LogReader: Sendable {
   ) throws {
     var work = Work(
       progress: ReplicationProgress(stored: log.stored), writer: LogWriter(connection, log))
+    // The next connection serves the waits again.
+    defer { state.withLock { state in state.waits += work.waiting.map(\.wait) } }
     var (reported, heard) = (ContinuousClock.now, ContinuousClock.now)
     while true {
       if isEnding { return }
@@ -246,9 +273,11 @@ final class LogReader: Sendable {
   ) throws -> Bool {
     switch frame {
     case .keepalive(let end, let wantsReply):
+      if end > work.progress.received { advance() }
       work.progress.keepalive(end, isIdle: work.isIdle)
       return wantsReply
     case .data(let start, let message):
+      advance()
       work.progress.receive(at: start)
       switch try work.streamed.add(message) {
       case .decode(let message):
@@ -265,6 +294,8 @@ final class LogReader: Sendable {
       return false
     }
   }
+
+  private func advance() { state.withLock { $0.advances += 1 } }
 
   /// Adds a transaction whose messages have come before the commit.
   private func add(
@@ -312,7 +343,7 @@ final class LogReader: Sendable {
     state.withLock { $0.failure = "" }
     work.waiting.removeAll { entry in
       guard entry.end <= end else { return false }
-      entry.waiter.semaphore.signal()
+      entry.wait.end()
       return true
     }
   }
@@ -321,21 +352,21 @@ final class LogReader: Sendable {
   private func serve(
     _ work: inout Work, _ log: MirrorLog, _ connection: PostgresConnection
   ) throws {
-    let (hasTables, hasWaiters) = state.withLock { ($0.hasNewTables, !$0.waiters.isEmpty) }
-    guard hasTables || hasWaiters else { return }
+    let (hasTables, hasWaits) = state.withLock { ($0.hasNewTables, !$0.waits.isEmpty) }
+    guard hasTables || hasWaits else { return }
     try store(&work)
-    let (tables, waiters) = state.withLock { state in
-      defer { (state.hasNewTables, state.waiters) = (false, []) }
-      return (state.hasNewTables ? state.tables : nil, state.waiters)
+    let (tables, waits) = state.withLock { state in
+      defer { (state.hasNewTables, state.waits) = (false, []) }
+      return (state.hasNewTables ? state.tables : nil, state.waits)
     }
     if let tables { work.writer.use(tables) }
-    if waiters.isEmpty { return }
+    if waits.isEmpty { return }
     // The commit of the mark also brings earlier commits to the disk, and so to the reader.
     let text = try connection.query(
       .once("SELECT \(LogMark.sql(number, ["beat"]))::text")
     ).first?.text(0)
     let end = text.flatMap { PostgresLSN($0) } ?? .zero
-    work.waiting += waiters.map { ($0, end) }
+    work.waiting += waits.map { ($0, end) }
   }
 }
 
