@@ -16,6 +16,7 @@ struct MirrorIntake: Sendable {
     var isAny = false
     while true {
       let result = await parts.pool.reaches(wait, of: reader)
+      try Task.checkCancellation()
       // A failure of the reader stops no write that is captured already.
       if try await readCaptured() { isAny = true }
       if try result.get() { return isAny }

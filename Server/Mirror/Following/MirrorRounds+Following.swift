@@ -121,7 +121,8 @@ extension MirrorRounds {
   private func readLogged(_ plan: MirrorPlan) async throws {
     guard let reader = sides.reader else { return }
     reader.use(logged(plan, isAdopting: false))
-    try await pool.run { _ in try reader.catchUp() }
+    let wait = reader.beginWait()
+    while try await !pool.run({ _ in try reader.reaches(wait) }) { try Task.checkCancellation() }
   }
 
   /// Returns tables as the reader of the log needs them.
