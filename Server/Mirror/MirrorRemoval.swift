@@ -21,8 +21,12 @@ extension MirrorLedger {
   /// are not as they were before the mirror.
   @discardableResult
   func remove(_ connection: PostgresConnection) throws -> [String] {
-    try MirrorLog(number, connection)?.dropSlot(connection)
-    return try removeParts(connection)
+    let log = try MirrorLog(number, connection)
+    try log?.dropSlot(connection)
+    let changed = try removeParts(connection)
+    // A running mirror may have made it again meanwhile.
+    try log?.dropSlot(connection)
+    return changed
   }
 
   /// Removes all parts but the slot.

@@ -232,11 +232,11 @@ package final class MirrorRounds: Sendable {
     {
       return file
     }
+    try await replaceDroppedPublication()
     var changed = state.isResuming ? [] : try await adapt()
     // A followed definition has the present limits.
     if !limits.isEmpty { try adapt(to: try await otherLimits()) }
     if !state.isResuming { try await checkStops(except: changed.map(\.name)) }
-    try await replaceDroppedPublication()
     let isLastTry = state.isIncomplete
     // Later, a pull comes after the writes that programs have made without it.
     if try await replica.status().cursor == nil { _ = try await replica.sync() }
@@ -361,7 +361,9 @@ package final class MirrorRounds: Sendable {
       return try await resume(repairing: side, after: stopped)
     }
     guard let file = state.file else { return [] }
-    let found = try await MirrorComparison(parts: parts(file)).compare(repairing: side)
+    let found = try await releasingLog {
+      try await MirrorComparison(parts: parts(file)).compare(repairing: side)
+    }
     if side != nil { try await run(&state) }
     return found
   }

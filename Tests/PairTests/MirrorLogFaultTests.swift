@@ -25,12 +25,14 @@ struct MirrorLogFaultTests {
       AND relkind = 'r' AND relreplident <> 'd'
     """
 
+  private static func stop(_ run: ChildProcess) async throws {
+    run.send(SIGTERM)
+    _ = try await run.exitStatus()
+  }
+
   /// Ends a mirror: PostgreSQL would keep the log for it.
   private static func end(_ run: ChildProcess?, _ company: Company) async throws {
-    if let run {
-      run.send(SIGTERM)
-      _ = try await run.exitStatus()
-    }
+    if let run { try await stop(run) }
     try await company.stage.mirror(["remove", "crm"])
     #expect(try company.stage.rows(left) == [])
   }
@@ -95,8 +97,8 @@ struct MirrorLogFaultTests {
     """
 
   /// A company whose table is adopted, with a device that has it.
-  private static func adopted() async throws -> Company {
-    let company = try await Company.make(tables)
+  private static func adopted(in cluster: PostgresCluster? = nil) async throws -> Company {
+    let company = try await Company.make(tables, in: cluster)
     try await company.stage.mirror(company.arguments(options))
     try await company.join()
     return company
@@ -154,17 +156,27 @@ struct MirrorLogFaultTests {
     try update("later", 3)
     try await company.expectEqual(Self.query, count: 50)
     // A publication made again by the administrator lacks the change before.
-    try stage.sql("DROP PUBLICATION ferry_mirror_1")
-    try update("before", 4)
-    try stage.sql("CREATE PUBLICATION ferry_mirror_1 FOR TABLE lists")
+    try stage.sql(
+      """
+      BEGIN; DROP PUBLICATION ferry_mirror_1; UPDATE lists SET name = 'before' WHERE id = 4;
+      CREATE PUBLICATION ferry_mirror_1 FOR TABLE lists; COMMIT
+      """)
     try update("last", 5)
     try await company.expectEqual(Self.query, count: 50)
-    try await Self.end(run, company)
+    // A definition changes before the next round.
+    try await Self.stop(run)
+    try stage.sql("DROP PUBLICATION ferry_mirror_1; ALTER TABLE lists ADD note text")
+    try update("noted", 6)
+    let again = try stage.run()
+    try await company.expectEqual(Self.query, count: 50)
+    try await Self.end(again, company)
   }
 
   @Test("while the reader of the log is behind, the writes captured so far travel")
   func behind() async throws {
-    let company = try await Self.adopted()
+    // The open transaction would delay the slots of other tests.
+    let cluster = try PostgresCluster()
+    let company = try await Self.adopted(in: cluster)
     let (stage, device) = (company.stage, company.device)
     let first = try stage.run()
     try stage.sql("UPDATE lists SET name = 'zero' WHERE id = 1")
@@ -172,8 +184,7 @@ struct MirrorLogFaultTests {
     try await company.server.kill()
     try stage.sql("UPDATE lists SET name = 'one' WHERE id = 1")
     try await stage.eventuallyRows("SELECT count(*)::text FROM ferry_mirror.captured", [["1"]])
-    first.send(SIGTERM)
-    _ = try await first.exitStatus()
+    try await Self.stop(first)
     // The reader can capture nothing more.
     let obstacle = try PostgresConnection(url: stage.database)
     try obstacle.execute("BEGIN; SELECT FROM ferry_mirror.logs FOR UPDATE")

@@ -100,8 +100,9 @@ struct LeftRowReader {
     if keys.isEmpty { return [] }
     if let reader {
       // A stopped mirror has no slot.
-      let slot = try MirrorLog(ledger.number, connection)?.slotState(connection)
-      guard slot?.isUsable == true else { return [] }
+      let log = try MirrorLog(ledger.number, connection)
+      guard let log, !log.compares, try log.slotState(connection)?.isUsable == true
+      else { return [] }
       reader.use(sql)
     }
     do {
@@ -129,7 +130,9 @@ struct LeftRowReader {
       for sql in sql { found += try rows(of: sql, keys[sql.table.name.text] ?? []) }
     }
     // The log's writes before the snapshot.
-    try reader?.catchUp()
+    try reader?.catchUp(within: LogReader.roundLimit)
+    // The reader may have met another log.
+    if reader != nil, try MirrorLog(ledger.number, connection)?.compares != false { return [] }
     let writes = try writes(to: found, in: snapshot, read)
     return found.compactMap { $0.before(writes[[$0.table] + $0.key] ?? []) }
   }

@@ -120,6 +120,11 @@ extension MirrorRounds {
   /// Makes the reader of the log use the tables of a plan for all later transactions.
   private func readLogged(_ plan: MirrorPlan) async throws {
     guard let reader = sides.reader else { return }
+    let number = ledger.number
+    // All rows are compared with the next slot.
+    guard try await pool.run({ try MirrorLog(number, $0)?.isPublished($0) ?? false }) else {
+      return
+    }
     reader.use(logged(plan, isAdopting: false))
     let wait = reader.beginWait()
     while try await !pool.run({ _ in try reader.reaches(wait) }) { try Task.checkCancellation() }

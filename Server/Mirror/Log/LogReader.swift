@@ -10,8 +10,10 @@ final class LogReader: Sendable {
     /// Waits for the end of the log, and for the end of the connection.
     var waits: [LogWait] = []
     var pausing: [LogWait] = []
-    /// The number of received messages, and of reports of a later end of the log.
+    /// The number of received messages, of reports of a later end of the log, and of stored parts.
     var advances = 0
+    /// True from a failure to the next stored part: PostgreSQL sends the same messages again.
+    var isRepeating = false
     var isPaused = false
     var isClosed = false
     var isStarted = false
@@ -102,15 +104,6 @@ final class LogReader: Sendable {
     throw abandon(wait)
   }
 
-  /// Returns when all transactions committed before the call are captured, however far behind the
-  /// reader is. It blocks.
-  ///
-  /// - Throws: ``PostgresError`` as for a lock, if the reader does not advance.
-  func catchUp() throws(PostgresError) {
-    let wait = beginWait()
-    while try !reaches(wait) {}
-  }
-
   /// Returns when all transactions committed before the call are captured. It blocks.
   ///
   /// - Throws: ``PostgresError`` as for a lock, if it takes too long.
@@ -158,7 +151,7 @@ final class LogReader: Sendable {
         let reason = "\(error)"
         // Another process may have the slot for a moment, and a server restarts.
         let isNew = state.withLock { state in
-          defer { state.failure = reason }
+          defer { (state.failure, state.isRepeating) = (reason, true) }
           return state.failure != reason
         }
         if isNew, !isEnding { log("error", "the log cannot be read: \(reason)") }
@@ -203,9 +196,9 @@ final class LogReader: Sendable {
     } catch let error as PostgresError where error.isMissingObject {
       // The publication did not exist at the time of a change. A round makes it, and the slot.
       self.log("slot", "\(error.message): all rows are compared")
-      state.withLock { $0.isPaused = true }
+      state.withLock { ($0.isPaused, $0.failure) = (true, error.message) }
+      defer { onCaptured() }
       try log.release(PostgresConnection(url: url, settings: ReplicationStream.settings))
-      onCaptured()
     }
   }
 
@@ -295,7 +288,12 @@ final class LogReader: Sendable {
     }
   }
 
-  private func advance() { state.withLock { $0.advances += 1 } }
+  private func advance(byStoring isStored: Bool = false) {
+    state.withLock { state in
+      if isStored { state.isRepeating = false }
+      if !state.isRepeating { state.advances += 1 }
+    }
+  }
 
   /// Adds a transaction whose messages have come before the commit.
   private func add(
@@ -333,6 +331,7 @@ final class LogReader: Sendable {
   private func store(_ work: inout Work) throws {
     guard let end = work.last else { return }
     let hasCaptured = try work.writer.commit(end)
+    advance(byStoring: true)
     work.progress.store(end)
     (work.last, work.count) = (nil, 0)
     release(&work, end)

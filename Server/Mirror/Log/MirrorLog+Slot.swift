@@ -18,10 +18,16 @@ extension MirrorLog {
   func replaceSlot(_ connection: PostgresConnection) throws {
     try release(connection)
     let made = try createSlot(connection)
-    _ = try connection.query(
-      .once("UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn WHERE mirror = $1"),
+    let found = try connection.query(
+      .once(
+        "UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn WHERE mirror = $1 RETURNING mirror"),
       [.int8(number), .text(made ?? "0/0")])
+    if !found.isEmpty { return }
+    try dropSlot(connection)
+    throw Self.removed
   }
+
+  private static let removed = MirrorFault(description: "the mirror was removed meanwhile")
 
   /// Drops the slot, so PostgreSQL keeps no log for the mirror. All rows are compared with the next
   /// slot.
@@ -35,7 +41,7 @@ extension MirrorLog {
         RETURNING mirror
         """), [.int8(number)])
     // A slot without an entry would keep the log for ever.
-    if found.isEmpty { throw MirrorFault(description: "the mirror was removed meanwhile") }
+    if found.isEmpty { throw Self.removed }
     try dropSlot(connection)
   }
 
