@@ -49,6 +49,14 @@ struct MirrorTables {
     let own = plan.tables.filter { $0.adoption == nil }.map {
       MirrorSQL(table: $0, schema: configuration.schema, mirror: number)
     }
+    // The publication may have been dropped.
+    let logged =
+      try MirrorLog(number, connection) == nil
+      ? ""
+      : """
+      AND NOT EXISTS (SELECT FROM ferry_mirror.identities i
+        WHERE i.mirror = \(number) AND i.relation = to_regclass(target))
+      """
     let unknown = try connection.query(
       .once(
         """
@@ -58,14 +66,12 @@ struct MirrorTables {
           AND NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel p
             JOIN pg_catalog.pg_publication b ON b.oid = p.prpubid
             WHERE b.pubname = $3 AND p.prrelid = to_regclass(target))
-          -- The publication may have been dropped.
-          AND NOT EXISTS (SELECT FROM ferry_mirror.identities i
-            WHERE i.mirror = $4 AND i.relation = to_regclass(target))
+          \(logged)
         """),
       [
         .array(PostgresArray(own.map { Optional($0.target) })),
         .array(PostgresArray(own.map { Optional($0.function) })),
-        .text(MirrorLog.publication(number)), .int8(number),
+        .text(MirrorLog.publication(number)),
       ]
     ).map { own[Int(try $0.int8(0)) - 1] }
     return try unknown.compactMap { sql in
