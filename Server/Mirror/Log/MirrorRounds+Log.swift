@@ -34,8 +34,8 @@ extension MirrorRounds {
     }
   }
 
-  /// Makes this round publish the tables again if somebody has dropped the publication. PostgreSQL
-  /// reads former changes without it, so the slot begins again as well.
+  /// Makes this round publish the tables again if an administrator has dropped the publication.
+  /// PostgreSQL reads former changes without it, so the slot begins again as well.
   func replaceDroppedPublication() async throws {
     guard let reader = sides.reader else { return }
     let ledger = ledger
