@@ -134,6 +134,41 @@ struct MovedChildrenTests {
     #expect(try replica.pending.isEmpty)
   }
 
+  @Test(
+    "a row of a tree that another row keeps stays, with all rows above it",
+    arguments: ["RESTRICT", "NO ACTION"], [true, false])
+  func keptInTree(action: String, isListed: Bool) throws {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE t(id TEXT PRIMARY KEY, up TEXT REFERENCES t(id) ON DELETE CASCADE);
+      CREATE TABLE k(id TEXT PRIMARY KEY, t TEXT REFERENCES t(id) ON DELETE \(action))
+      """)
+    try replica.file.track(["t", "k"])
+    try replica.apply([
+      maker.change(1, "t", "a", [Column("up", .null)]),
+      maker.change(2, "t", "b", [Column("up", "a")]),
+      maker.change(3, "t", "other", [Column("up", "a")]),
+      maker.change(4, "t", "c", [Column("up", "b")]),
+    ])
+    // The author of the deletes has seen neither row.
+    let kept = isListed ? "c" : "mine"
+    if !isListed { try replica.run("INSERT INTO t VALUES ('mine', 'b')") }
+    try replica.run("INSERT INTO k VALUES ('k', '\(kept)')")
+    try replica.apply([
+      maker.deletion(5, "t", "a"), maker.deletion(6, "t", "b"), maker.deletion(7, "t", "other"),
+      maker.deletion(8, "t", "c"),
+    ])
+    let rows: [[Value]] = [["a", nil], ["b", "a"], [.text(kept), "b"]]
+    #expect(try replica.rows("SELECT id, up FROM t ORDER BY id") == rows)
+    #expect(try replica.rows("SELECT id, t FROM k") == [["k", .text(kept)]])
+    #expect(try replica.file.kept.count() == 0)
+    // The rows return on all devices.
+    let recorded = try replica.pending.map { "\($0.kind) \($0.key.record)" }
+    #expect(Set(recorded) == ["insert a", "insert b", "insert \(kept)", "insert k"])
+    #expect(recorded.count == 4)
+  }
+
   @Test("a long chain that is deleted from its first row on is not recorded")
   func chain() throws {
     let replica = try ReplicaFixture()

@@ -72,6 +72,34 @@ struct ParentRulesTests {
   }
 
   @Test(
+    "a row is held by those of rows that go with it over many steps, unless a row between leaves")
+  func chains() throws {
+    let rules = ParentRules([
+      Self.link("b", "a", .cascade), Self.link("a", "b", .cascade), Self.link("c", "b", .restrict),
+    ])
+    let fixture = try ReplicaFixture()
+    try fixture.run(
+      """
+      CREATE TABLE a(id TEXT PRIMARY KEY, p TEXT);
+      CREATE TABLE b(id TEXT PRIMARY KEY, p TEXT);
+      CREATE TABLE c(id TEXT PRIMARY KEY, p TEXT);
+      INSERT INTO a VALUES ('a1', NULL), ('a2', 'b1'), ('a3', NULL), ('circle', 'circle');
+      INSERT INTO b VALUES ('b1', 'a1'), ('b2', 'a2'), ('b3', 'a3'), ('circle', 'circle');
+      INSERT INTO c VALUES ('c', 'b2')
+      """)
+    try fixture.file.connection.execute("CREATE TEMP TABLE ferry_leaving(tbl, record)")
+    func held(_ choice: ParentRules.Choice) throws -> [[Value]] {
+      let condition = try #require(rules.holding("a", alias: "p", choice))
+      return try fixture.rows("SELECT id FROM a AS p WHERE \(condition) ORDER BY id")
+    }
+    #expect(try held(.init()) == [["a1"], ["a2"]])
+    #expect(try held(.init(isStaying: true)) == [["a1"], ["a2"]])
+    try fixture.file.connection.execute("INSERT INTO ferry_leaving VALUES ('b', 'b1')")
+    #expect(try held(.init(isStaying: true)) == [["a2"]])
+    #expect(rules.holding("a", alias: "p", .init(isAsking: true)) == nil)
+  }
+
+  @Test(
     "a row with NULL in a text key refers to another row, and a row that refers to itself to none")
   func nullKeys() throws {
     let fixture = try ReplicaFixture()

@@ -41,7 +41,7 @@ struct ParentRules {
 
   /// Returns the condition for rows with a reference to each other. A reference of a row to itself
   /// does not count.
-  private static func match(_ link: ForeignKey, _ parent: String, _ child: String) -> String {
+  static func match(_ link: ForeignKey, _ parent: String, _ child: String) -> String {
     var parts = [link.match(parent: parent, child: child)]
     if link.child.local.folded == link.parent.folded, !link.child.keys.isEmpty {
       let isSame = link.child.keyList.map { "\(child).\($0) = \(parent).\($0)" }
@@ -113,18 +113,23 @@ struct ParentRules {
         let inner = holding(link.child.local, child, choice, path: path + [link.child.local])
         guard let inner else { return nil }
         parts.append("(\(inner))")
+      case .chains: return ParentChain(link, links).holding(alias, child, choice)
       case .leaves: return nil
       }
-      if choice.isStaying {
-        parts.append(
-          "NOT EXISTS (SELECT 1 FROM \(Self.leaving) WHERE tbl = "
-            + "\(quoted(literal: link.child.name.text)) AND record = \(link.child.record(of: child)))"
-        )
-      }
+      parts += Self.staying(link, child, choice)
       return "EXISTS (SELECT 1 FROM \(quoted(link.child.local)) AS \(child) WHERE "
         + parts.joined(separator: " AND ") + ")"
     }
     return conditions.isEmpty ? nil : conditions.joined(separator: " OR ")
+  }
+
+  /// Returns the condition for a child's row that does not leave; none if leaving rows count.
+  static func staying(_ link: ForeignKey, _ child: String, _ choice: Choice) -> [String] {
+    guard choice.isStaying else { return [] }
+    return [
+      "NOT EXISTS (SELECT 1 FROM \(leaving) WHERE tbl = "
+        + "\(quoted(literal: link.child.name.text)) AND record = \(link.child.record(of: child)))"
+    ]
   }
 
   /// Returns the statements to delete dependent rows that SQLite would keep, the last ones of a
@@ -152,7 +157,9 @@ struct ParentRules {
     case keeps
     /// The child goes with its parent.
     case takes
-    /// The child stays without a parent, or SQLite deletes it with all rows that follow it.
+    /// SQLite deletes the child, and all rows below it at any depth.
+    case chains
+    /// The child stays without a parent.
     case leaves
   }
 
@@ -161,7 +168,7 @@ struct ParentRules {
     guard link.rule == .childGoes else { return .leaves }
     guard path.contains(where: { $0.folded == link.child.local.folded }) else { return .takes }
     // Only SQLite follows a chain of any length.
-    return link.onDelete == .cascade ? .leaves : .keeps
+    return link.onDelete == .cascade ? .chains : .keeps
   }
 
   private func children(of table: Name, among links: [ForeignKey]) -> [ForeignKey] {
