@@ -122,10 +122,12 @@ final class Server: CapturedProcess {
     return made.output.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
-  /// Returns the newest sequence of a space: the number of operations in its history.
+  /// Returns the newest sequence of a space: the number of operations in its history. It is 0 for a
+  /// space that no device has made yet.
   func head(of space: String = Device.space, token: String? = nil) async throws -> Int64 {
     let headers: TransportHeaders = token.map { ["Authorization": "Bearer \($0)"] } ?? [:]
     let answer = try await Wire.send(.get, "\(url)/v1/spaces/\(space)", headers: headers)
+    if answer.status == 404, answer.json["code"] as? String == "unknown_space" { return 0 }
     try #require(answer.status == 200, "\(answer.text)")
     return try #require(Int64(answer.json["head"] as? String ?? ""))
   }
