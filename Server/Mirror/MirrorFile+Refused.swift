@@ -64,7 +64,10 @@ extension MirrorFile {
   private func refusedOperations(
     _ connection: SQLiteConnection
   ) throws -> [RefusedOperation] {
-    try connection.rows(
+    // SQLite makes `later` first, and reads all operations of the file for it. Each round comes here.
+    guard try connection.first("SELECT 1 FROM ferry_quarantine LIMIT 1", row: { _ in true }) != nil
+    else { return [] }
+    return try connection.rows(
       """
       WITH later AS MATERIALIZED (
         SELECT tbl, record, max(seq) AS seq FROM ferry_operations
