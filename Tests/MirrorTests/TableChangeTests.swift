@@ -32,7 +32,8 @@ struct TableChangeTests {
   /// Returns the decision about a table with columns by their numbers.
   private func change(
     to columns: (Int, CompanyColumn)..., relation: Int64 = 7, key: String = "id",
-    formerNames: [Name: Name] = [:], renamed: [RenamedColumn] = [], held: Set<Name> = []
+    formerNames: [Name: Name] = [:], renamed: [RenamedColumn] = [], held: Set<Name> = [],
+    dropped: Set<Name> = []
   ) throws -> TableChange {
     let former = [Self.id, Self.title, Self.count]
     let plans = try [(former, "id"), (columns.map(\.1), key)].map { columns, key in
@@ -48,13 +49,14 @@ struct TableChangeTests {
     }
     var known = RenamedColumns()
     known.rename(renamed, in: "tasks")
+    var definition = plans[0].definition.renaming(known.present(in: "tasks"))
+    definition.columns.removeAll { dropped.contains($0.name) }
     return TableChange(
       TableChange.Sides(
         former: table, columns: ["id", "title", "n"],
         formerShape: try Self.shape(zip(1..., former).map { ($0, $1) }),
         shape: try Self.shape(columns, relation: relation), plan: plans[1],
-        known: plans[0].definition.renaming(known.present(in: "tasks")), renamed: known,
-        held: held))
+        known: definition, renamed: known, held: held))
   }
 
   private func followed(_ change: TableChange) -> FollowedTable? {
@@ -75,6 +77,17 @@ struct TableChangeTests {
     #expect(dropped.definition.columns.map(\.name) == ["n"])
     let refused = added.withoutAdditions(DeclaredTable(key: "id", columns: []))
     #expect(refused.adoption.columns == ["title", "n"] && refused.added.isEmpty)
+  }
+
+  @Test("a column that the space has dropped meanwhile is published again")
+  func droppedBySpace() throws {
+    let count = Self.column("n", "int4")
+    let again = try #require(
+      followed(
+        try change(to: (1, Self.id), (2, Self.title), (4, count), dropped: ["n"])))
+    #expect(again.added == ["n"] && again.compares)
+    #expect(again.definition.columns.map(\.name) == ["title", "n"])
+    #expect(again.adoption.columns == ["title", "n"])
   }
 
   @Test("a type with the same values on devices is followed, and another one stops the mirror")

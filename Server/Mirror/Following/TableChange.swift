@@ -97,7 +97,8 @@ enum TableChange: Sendable, Equatable {
     var table = FollowedTable(
       name: former.name, definition: sides.known, types: plan.types, adoption: plan.adoption)
     let planned = plan.definition.columns
-    let formerNames = Set(sides.columns)
+    // The space may have dropped a column since, or another mirror of the space.
+    let formerNames = Set(sides.columns).intersection(sides.known.names)
     table.added = planned.filter { column in
       !formerNames.contains(column.name) && !taken.contains(column.name)
         && sides.known.columns.first { $0.name == column.name }?.affinity ?? column.affinity
@@ -119,7 +120,7 @@ enum TableChange: Sendable, Equatable {
     table.places = Dictionary(sides.shape.columns.map { ($0.name, $0.place) }) { $1 }
     table.compares = !table.retyped.isEmpty || !renamed.isEmpty || !recaptured.isEmpty
     table.definition = Self.definition(table, sides)
-    let names = Set(table.definition.columns.map(\.name) + table.definition.key.names)
+    let names = table.definition.names
     if let column = table.adoption.columns.first(where: { !names.contains(Name($0)) }) {
       self = .stopped("column \(column) is not the one that the space has")
       return
@@ -171,7 +172,7 @@ enum TableChange: Sendable, Equatable {
     definition.unique.removeAll { !dropped.isDisjoint(with: $0) }
     definition.indexes.removeAll { !dropped.isDisjoint(with: $0) }
     definition.references.removeAll { !dropped.isDisjoint(with: $0.columns) }
-    let columns = Set(definition.columns.map(\.name)).union(definition.key.names)
+    let columns = definition.names
     definition.unique += planned.unique.filter { unique in
       columns.isSuperset(of: unique)
         && !definition.unique.contains { Set($0) == Set(unique) }
@@ -182,6 +183,11 @@ enum TableChange: Sendable, Equatable {
     }
     return definition
   }
+}
+
+extension DeclaredTable {
+  /// The names of all columns, with those of the key.
+  fileprivate var names: Set<Name> { Set(columns.map(\.name)).union(key.names) }
 }
 
 extension TableChange.Sides {
