@@ -31,6 +31,19 @@ struct ReplicaOracleTests {
     #expect(found(["b": ["stars": .null]]) == ["one notes/b: has no column title"])
   }
 
+  @Test("devices may lack the columns that a company's developers add, and no other one")
+  func addedColumns() {
+    func found(_ column: Name) -> [String] {
+      var maker = HistoryMaker()
+      maker.add(.insert, "b", by: 1, at: 1, ["title": "a", column: "x"])
+      let rows = ReplicaRows(["notes": ["b": ["title": "a"]]])
+      return Convergence.found(
+        Convergence(), [], maker.final(["one": maker.replica(1, rows.tables)]))
+    }
+    #expect(found("remark") == [] && found("priority") == [])
+    #expect(found("body") == ["one notes/b: has no column body"])
+  }
+
   @Test("the oracle finds every kind of remaining work")
   func leftovers() {
     let maker = HistoryMaker.busy()

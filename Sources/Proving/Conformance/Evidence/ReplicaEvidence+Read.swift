@@ -32,7 +32,7 @@ extension ReplicaEvidence {
       (SELECT coalesce(sum(changes), 0) FROM ferry_staged)
         + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL
            AND tbl <> '\(Workload.renamed.table)' AND \(Workload.isNotStray)
-           AND instr(state, '"\(CompanyRules.addedColumn)"') = 0),
+           AND \(CompanyRules.isNotAdded)),
       (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL AND \(Workload.isNotStray)),
       anchor_head, anchor, replacing, (SELECT count(*) FROM ferry_pending),
       anchor_history_hash, (SELECT count(*) FROM ferry_refresh),

@@ -5,8 +5,14 @@ import FerryProtocol
 package enum CompanyRules {
   /// The name of the condition of notes. PostgreSQL names it in the reason.
   package static let condition = "notes_stars_rule"
-  /// The column that developers add and drop. The mirror publishes it, and devices do not have it.
-  package static let addedColumn: Name = "remark"
+  /// The column that developers of simulated companies add and drop.
+  private static let addedColumn: Name = "remark"
+  /// All columns that developers add and drop, with those of the shop's migrations in
+  /// Examples/Backend. The mirror publishes them, and devices do not have them.
+  static let addedColumns: Set<Name> = [addedColumn, "priority", "channel", "moderated"]
+  /// The SQL of whether a value kept by a device is of another column.
+  static let isNotAdded = addedColumns.sorted().map { "instr(state, '\"\($0)\"') = 0" }
+    .joined(separator: " AND ")
   /// The beginning of labels refused by the trigger below.
   private static let refusedLabel = "tickets"
   private static let refusedStars: Int64 = 5

@@ -117,7 +117,7 @@ package struct Convergence: Oracle {
     for column in state.columns
     where !table.columns.contains(column.name)
       && (table.name, column.name) != Workload.renamed
-      && column.name != CompanyRules.addedColumn
+      && !CompanyRules.addedColumns.contains(column.name)
     {
       found.append("has no column \(column.name)")
     }
