@@ -100,6 +100,28 @@ struct ParentRulesTests {
   }
 
   @Test(
+    "SQLite can read the condition of a long chain of tables, with and without a circle at its end",
+    arguments: [0, 14])
+  func longChains(first: Int) throws {
+    let fixture = try ReplicaFixture()
+    let tables = 15
+    for table in 0..<tables {
+      try fixture.run(
+        """
+        CREATE TABLE t\(table)(id TEXT PRIMARY KEY, p TEXT);
+        INSERT INTO t\(table) VALUES ('a', 'a'), ('b', 'b')
+        """)
+    }
+    try fixture.run(
+      "CREATE TABLE kept(id TEXT PRIMARY KEY, p TEXT); INSERT INTO kept VALUES ('k', 'a')")
+    var links = (1..<tables).map { Self.link(Name("t\($0)"), Name("t\($0 - 1)"), .cascade) }
+    links.append(Self.link(Name("t\(first)"), Name("t\(tables - 1)"), .cascade))
+    links.append(Self.link("kept", Name("t\(tables - 1)"), .restrict))
+    let condition = try #require(ParentRules(links).holding("t0", alias: "p"))
+    #expect(try fixture.rows("SELECT id FROM t0 AS p WHERE \(condition)") == [["a"]])
+  }
+
+  @Test(
     "a row with NULL in a text key refers to another row, and a row that refers to itself to none")
   func nullKeys() throws {
     let fixture = try ReplicaFixture()

@@ -17,6 +17,8 @@ struct ParentChain {
   private let steps: [ForeignKey]
   /// The foreign keys of rows that keep one of the rows.
   private let keepers: [ForeignKey]
+  /// True if SQLite itself deletes all rows that go.
+  let isWhole: Bool
 
   /// - Parameters:
   ///   - first: the foreign key of the rows below the first one.
@@ -25,9 +27,10 @@ struct ParentChain {
     self.first = first
     var (tables, steps) = ([first.child], [ForeignKey]())
     var keepers: [ForeignKey] = []
-    var place = 0
+    var (place, isWhole) = (0, true)
     while place < tables.count {
       for link in links where link.parent.folded == tables[place].local.folded {
+        if link.rule == .childGoes && link.onDelete != .cascade { isWhole = false }
         if link.rule == .childGoes && link.onDelete == .cascade {
           steps.append(link)
           if Self.place(of: link.child.local, in: tables) == nil { tables.append(link.child) }
@@ -38,6 +41,7 @@ struct ParentChain {
       place += 1
     }
     (self.tables, self.steps, self.keepers) = (tables, steps, keepers)
+    self.isWhole = isWhole
   }
 
   /// Returns the condition under which a row stays because rows refer to rows that would go with it; `nil` if

@@ -25,6 +25,10 @@ struct ParentRules {
     var isStaying = false
   }
 
+  /// Conditions inside each other. SQLite's parser has a stack of 100 places (YYSTACKDEPTH), and seven
+  /// conditions with a tree at the end need more.
+  private static let nestedMax = 3
+
   /// The temporary table of records to delete together.
   static let leaving = "temp.ferry_leaving"
 
@@ -110,6 +114,10 @@ struct ParentRules {
       case .keeps:
         if choice.isAsking && link.rule != .ask { return nil }
       case .takes:
+        if link.onDelete == .cascade, path.count >= Self.nestedMax {
+          let chain = ParentChain(link, links)
+          if chain.isWhole { return chain.holding(alias, child, choice) }
+        }
         let inner = holding(link.child.local, child, choice, path: path + [link.child.local])
         guard let inner else { return nil }
         parts.append("(\(inner))")
