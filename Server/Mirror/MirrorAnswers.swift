@@ -65,7 +65,7 @@ struct MirrorAnswers {
     }
     let results = try connection.pipeline {
       // Rows may be gone with a parent.
-      $0.add(.once(StepSQL(sql: sql).forget(areDeleted: true)), keys)
+      $0.add(.once(StepSQL(sql: sql).forget), keys)
       $0.add(
         .once(AnswerSQL(sql: sql).captureRefused(isDelete: isDelete)),
         PostgresParameters(columnsOf: rows))

@@ -55,6 +55,8 @@ struct MirrorStep {
   private var mayHelp = false
   /// Rows deferred in this step.
   private var deferred: [(table: Int, key: [String?])] = []
+  /// True after the first statement of the step.
+  private var hasWritten = false
   /// Rows written so far.
   private(set) var count = 0
   /// True after the capture of rows to change in the space: they are an effect of the step.
@@ -186,7 +188,7 @@ struct MirrorStep {
     guard let first = rows.first else { return false }
     let (step, answers) = (step(table), AnswerSQL(sql: sql[table]))
     let (keys, isDelete) = (PostgresParameters(columnsOf: rows.map(\.key)), first.texts == nil)
-    var (writes, made): ([Int], Int?) = ([], nil)
+    var (writes, made): ([Int], Int) = ([], 0)
     let device = first.row.device ?? ""
     let user = MirrorLedger.storable(owner(device) ?? "")
     let isShown = shownDevice == device
@@ -195,6 +197,7 @@ struct MirrorStep {
     let results = try connection.pipeline {
       if let savepoint { $0.add(.once("SAVEPOINT \(savepoint)")) }
       if !isShown { $0.add(Self.showDevice, [.text(device), .text(user)]) }
+      if hasWritten, !isDelete { $0.add(.once(step.forget), keys) }
       $0.add(.once(step.begin(isDelete: isDelete)))
       let parameters =
         isDelete
@@ -203,7 +206,7 @@ struct MirrorStep {
           columnsOf: rows.map { $0.key + ($0.texts ?? []) })
       if isDelete {
         writes.append($0.add(.once(step.own(step.delete)), keys))
-        $0.add(.once(step.forget(areDeleted: true)), keys)
+        $0.add(.once(step.forget), keys)
         if hasUnsent { $0.add(.once(step.forgetGone), keys) }
       } else {
         if let update = step.update { writes.append($0.add(.once(step.own(update)), parameters)) }
@@ -211,13 +214,9 @@ struct MirrorStep {
           if let open = step.open { $0.add(.once(open)) }
           writes.append($0.add(.once(step.own(insert)), parameters))
         }
-        // A row refused before may have been deleted with the former parent.
-        if isCareful { $0.add(.once(step.forget(areDeleted: false)), keys) }
       }
-      if let capture = answers.captureMade(isDelete: isDelete) {
-        made = $0.add(.once(step.made(capture)), parameters)
-        if let forget = answers.forgetMadeUpdates { $0.add(.once(forget)) }
-      }
+      made = $0.add(.once(step.made(answers.captureMade(isDelete: isDelete))), parameters)
+      if let forget = answers.forgetMadeUpdates { $0.add(.once(forget)) }
     }
     if let (keys, rows) = devices(rows) {
       if isDelete {
@@ -226,8 +225,8 @@ struct MirrorStep {
         try keys.place(rows, connection)
       }
     }
-    shownDevice = device
-    if let made, !results[made].isEmpty { hasCaptured = true }
+    (shownDevice, hasWritten) = (device, true)
+    if !results[made].isEmpty { hasCaptured = true }
     return writes.contains { results[$0].affected > 0 }
   }
 
@@ -329,7 +328,7 @@ struct MirrorStep {
     for (table, rows) in Dictionary(grouping: deferred, by: \.table).sorted(by: { $0.key < $1.key })
     {
       _ = try connection.query(
-        .once(step(table).forget(areDeleted: true)), PostgresParameters(columnsOf: rows.map(\.key)))
+        .once(step(table).forget), PostgresParameters(columnsOf: rows.map(\.key)))
     }
   }
 
@@ -384,7 +383,7 @@ struct MirrorStep {
     guard rows[0].texts != nil, let vacate = step.vacate else { return }
     let device = rows[0].row.device ?? ""
     let user = MirrorLedger.storable(owner(device) ?? "")
-    shownDevice = nil
+    (shownDevice, hasWritten) = (nil, true)
     _ = try connection.pipeline {
       $0.add(Self.showDevice, [.text(device), .text(user)])
       $0.add(.once(step.begin(isDelete: false)))

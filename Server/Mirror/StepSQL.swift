@@ -79,7 +79,7 @@ struct StepSQL {
       table.isMapped
       ? "" : "ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO NOTHING"
     return """
-      INSERT INTO \(sql.target) (\(names.joined(separator: ", "))) OVERRIDING SYSTEM VALUE
+      INSERT INTO \(sql.target) AS t (\(names.joined(separator: ", "))) OVERRIDING SYSTEM VALUE
       SELECT \(values.joined(separator: ", ")) FROM \(sql.source(keysOnly: false))
       WHERE NOT \(sql.isUnsent(sql.keyParameters))
         AND NOT EXISTS (SELECT FROM \(sql.target) t WHERE \(sql.matches))
@@ -122,8 +122,7 @@ struct StepSQL {
   // MARK: The capture
 
   /// Names the table of the step's next statement. A delete of a parent may change rows of the same
-  /// table as well. So all rows are captured, and ``forget(areDeleted:)`` removes those of the
-  /// step.
+  /// table as well. So all rows are captured, and ``forget`` removes those of the step.
   func begin(isDelete: Bool) -> String {
     if let open { return open }
     let relation = "\(quoted(postgres: sql.target))::regclass"
@@ -136,22 +135,16 @@ struct StepSQL {
       """
   }
 
-  /// Removes the step's own rows from the capture: all of deleted rows, or the deletes of rows that
-  /// are there again.
-  func forget(areDeleted: Bool) -> String {
-    if isLogged { return forgetLogged(areDeleted: areDeleted) }
+  /// Removes rows from the capture of the step: those that it deletes, and those that effects of
+  /// former statements have changed, before it writes them.
+  var forget: String {
+    let rows = "\(sql.source(keysOnly: true)) WHERE NOT \(sql.isUnsent(sql.keyParameters))"
+    if isLogged { return "SELECT \(markKeys("gone")) FROM \(rows) HAVING count(*) > 0" }
     return """
-      DELETE FROM \(MirrorSQL.ledger).captured c USING \(sql.source(keysOnly: true))
-      WHERE c.xid = pg_current_xact_id() AND c.mirror = \(sql.mirror)
+      DELETE FROM \(MirrorSQL.ledger).captured c USING \(rows)
+        AND c.xid = pg_current_xact_id() AND c.mirror = \(sql.mirror)
         AND c.tab = \(sql.literal) AND c.key = \(sql.keyParameters)
-        \(areDeleted ? "" : "AND c.kind = 'D'")
       """
-  }
-
-  /// Marks rows as the step's own, although an effect may have changed them.
-  private func forgetLogged(areDeleted: Bool) -> String {
-    "SELECT \(markKeys(areDeleted ? "gone" : "back")) FROM \(sql.source(keysOnly: true)) "
-      + "HAVING count(*) > 0"
   }
 
   /// A mark with the keys of the parameters, an aggregate.
@@ -194,14 +187,22 @@ struct StepSQL {
 
   /// Returns a statement of a step with a mark behind the changed rows. The effects of most triggers
   /// follow: they run at the end of the statement. It returns a row if it changes any.
+  ///
+  /// - Parameter statement: it names the table `t`.
   func own(_ statement: String) -> String {
     guard isLogged else { return statement }
-    let gone = "SELECT \(markKeys("gone")) FROM \(sql.source(keysOnly: true))"
+    let keys = table.key.map { "t.\(quoted($0.name))" }.joined(separator: ", ")
+    // Effects of former statements to the other rows stay.
+    let gone = """
+      SELECT \(markKeys("gone")) FROM \(sql.source(keysOnly: true))
+      WHERE EXISTS (SELECT FROM w t WHERE \(sql.matches)) HAVING count(*) > 0
+      """
+    // The last condition makes PostgreSQL write the mark in any case.
     return """
-      WITH w AS (\(statement) RETURNING 1)
+      WITH w AS (\(statement) RETURNING \(keys))
       SELECT FROM (SELECT count(*) AS n,
         CASE WHEN \(hasBefore) THEN (\(gone)) ELSE \(mark("close")) END AS m FROM w) c
-      WHERE CASE WHEN m IS NULL THEN 0 ELSE n END > 0
+      WHERE CASE WHEN m IS NULL THEN n ELSE n END > 0
       """
   }
 

@@ -57,7 +57,6 @@ struct LoggedRowTests {
     #expect(
       mark("s\ngone\nf\n[[\"a\\nb\"]]")
         == .forget(table: "f", .all, keys: "[[\"a\\nb\"]]"))
-    #expect(mark("s\nback\nf\n[]") == .forget(table: "f", .deletes, keys: "[]"))
     #expect(mark("s\nmade\nf\n[]") == .forget(table: "f", .updates, keys: "[]"))
     for text in ["", "s", "t\nclose", "s\nclose\n", "s\nopen", "s\nother", "\nclose", "s\ngone\nf"]
     {

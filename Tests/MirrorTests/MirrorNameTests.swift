@@ -207,9 +207,7 @@ struct MirrorNameTests {
         if let update = step.update { _ = try connection.query(.once(update), rows) }
         _ = try connection.query(.once(try #require(step.insert)), rows)
         if let vacate = step.vacate { _ = try connection.query(.once(vacate), keys) }
-        for areDeleted in [false, true] {
-          _ = try connection.query(.once(step.forget(areDeleted: areDeleted)), keys)
-        }
+        _ = try connection.query(.once(step.forget), keys)
         try connection.execute(single: comparison.makeCopy)
         _ = try connection.query(.once(comparison.fillCopy), rows)
         _ = try connection.query(.once(comparison.differences(withDeferred: true)))
@@ -244,10 +242,8 @@ struct MirrorNameTests {
     ]
     _ = try connection.query(.once(LoggedRowsSQL.capture([sql])), rows)
     _ = try connection.query(.once(step.begin(isDelete: true)))
-    for areDeleted in [false, true] {
-      _ = try connection.query(.once(step.forget(areDeleted: areDeleted)), keys)
-    }
-    for forgotten in [LogMark.Forgotten.all, .deletes, .updates] {
+    _ = try connection.query(.once(step.forget), keys)
+    for forgotten in [LogMark.Forgotten.all, .updates] {
       _ = try connection.query(
         .once(LoggedRowsSQL(sql: sql).forgetCaptured(forgotten)),
         [.text("700"), .text("[[\"one\"]]")])

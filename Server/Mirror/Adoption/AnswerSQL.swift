@@ -31,12 +31,11 @@ struct AnswerSQL {
   }
 
   /// Captures the written rows that PostgreSQL has in another form, or has not: triggers, types and
-  /// conditions of the table may change them. `nil` for a table of the mirror's own. The parameters
-  /// are those of the write. Returns a row for each.
-  func captureMade(isDelete: Bool) -> String? {
-    if sql.table.adoption == nil { return nil }
+  /// conditions of the table may change them. The parameters are those of the write. Returns a row
+  /// for each.
+  func captureMade(isDelete: Bool) -> String {
     let isThere = "t.\(quoted(sql.table.key[0].name)) IS NOT NULL"
-    guard !isDelete else { return captureAnswers(isDelete: true, where: isThere) }
+    guard !isDelete else { return captureAnswers(isDelete: true, where: mayDiffer + isThere) }
     let differing = returnable.map { column in
       let place = sql.table.columns.firstIndex(of: column) ?? 0
       let stored = column.type.stored("t.\(quoted(column.name))")
@@ -45,7 +44,20 @@ struct AnswerSQL {
     }
     return captureAnswers(
       isDelete: false, words: forbidden,
-      where: (["NOT (\(isThere))"] + differing).joined(separator: " OR "))
+      where: "\(mayDiffer)(\((["NOT (\(isThere))"] + differing).joined(separator: " OR ")))")
+  }
+
+  /// The beginning of a condition of differing rows: in a table of the mirror's own, only programs'
+  /// triggers and rules change them. Without any, PostgreSQL does not look at the rows.
+  private var mayDiffer: String {
+    if sql.table.adoption != nil { return "" }
+    let relation = "\(quoted(postgres: sql.target))::regclass"
+    return """
+      (EXISTS (SELECT FROM pg_catalog.pg_trigger g JOIN pg_catalog.pg_proc p ON p.oid = g.tgfoid
+          WHERE g.tgrelid = \(relation) AND NOT g.tgisinternal
+            AND p.pronamespace <> '\(MirrorSQL.ledger)'::regnamespace)
+        OR EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE ev_class = \(relation))) AND 
+      """
   }
 
   private func literal(_ reason: String) -> String {

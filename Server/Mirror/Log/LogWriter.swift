@@ -33,6 +33,8 @@ struct LogWriter {
   private var columns: [Int: [String]] = [:]
   /// The identifier of the writer's transaction; `nil` before it.
   private var transaction: UInt64?
+  /// The last transaction with changes to capture.
+  private var changed: UInt32?
   /// The table of the open statement of a step.
   private var open: String?
   /// True if the last transactions have captured anything, or stopped the mirror.
@@ -121,7 +123,7 @@ struct LogWriter {
           relation.name, "its REPLICA IDENTITY is not FULL, so former values are unknown")
       }
       pending.append(Pending(table: table, part: part, row: row, relation: relation))
-      bytes += change.bytes
+      (bytes, changed) = (bytes + change.bytes, part.xid)
       if pending.count >= Self.batchMax || bytes > Self.batchBytesMax { try flush() }
     }
   }
@@ -129,7 +131,7 @@ struct LogWriter {
   private mutating func forget(
     _ function: String, _ forgotten: LogMark.Forgotten, _ keys: String, _ xid: UInt32
   ) throws {
-    guard isDirty, let sql = tables.first(where: { $0.function == function }) else { return }
+    guard changed == xid, let sql = tables.first(where: { $0.function == function }) else { return }
     try flush()
     let transaction = try begin()
     _ = try connection.query(

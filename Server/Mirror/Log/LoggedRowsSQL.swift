@@ -92,7 +92,6 @@ struct LoggedRowsSQL {
     let kinds =
       switch forgotten {
       case .all: "NOT (\(AnswerSQL.isAnswer("c")))"
-      case .deletes: "c.kind = 'D'"
       case .updates: "c.kind = 'U'"
       }
     return """
