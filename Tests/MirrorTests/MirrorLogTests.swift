@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 import FerryTestSupport
 import Testing
 
@@ -37,5 +38,41 @@ struct MirrorLogTests {
       while true { _ = try stream.next(within: .seconds(600)) }
     }
     #expect(try MirrorLedger("crm", connection) == nil)
+  }
+
+  @Test("a publication dropped and made again is not the mirror's, and stops no mirror")
+  func otherPublication() throws {
+    func isPublished() throws -> Bool? { try MirrorLog(1, connection)?.isPublished(connection) }
+    // Not known before the tables are published.
+    #expect(try isPublished() == true)
+    var schema = SpaceSchema.empty
+    schema.tables["tasks"] = TableRules(
+      definition: DeclaredTable(key: "id", columns: [DeclaredColumn("title", .text)]))
+    let table = try MirrorPlan(schema).tables[0]
+    let publish = {
+      let sql = MirrorSQL(table: table, schema: "public", mirror: 1, capture: .log)
+      for statement in MirrorLog.capture([sql], ["tasks"], 1) {
+        try connection.execute(single: statement)
+      }
+    }
+    try publish()
+    #expect(try isPublished() == true)
+    try connection.execute(
+      """
+      INSERT INTO ferry_mirror.recorded
+        VALUES (1, 'tasks', '"public"."tasks"', '', 0, '{}', '');
+      BEGIN; DROP PUBLICATION ferry_mirror_1; CREATE PUBLICATION ferry_mirror_1; COMMIT
+      """)
+    #expect(try isPublished() == false)
+    #expect(try MirrorLog.stops(1, connection) == [])
+    // A definition followed meanwhile does not hide it.
+    try publish()
+    #expect(try isPublished() == false)
+    try MirrorLog(1, connection)?.forgetPublication(connection)
+    #expect(try isPublished() == false)
+    try publish()
+    #expect(try isPublished() == true)
+    try connection.execute("ALTER PUBLICATION ferry_mirror_1 DROP TABLE tasks")
+    #expect(try MirrorLog.stops(1, connection).map(\.table) == ["tasks"])
   }
 }

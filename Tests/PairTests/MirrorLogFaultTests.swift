@@ -163,6 +163,16 @@ struct MirrorLogFaultTests {
       """)
     try update("last", 5)
     try await company.expectEqual(Self.query, count: 50)
+    // The log never lacks the publication, but the update.
+    try stage.sql(
+      """
+      BEGIN; DROP PUBLICATION ferry_mirror_1;
+      CREATE PUBLICATION ferry_mirror_1 FOR TABLE lists WITH (publish = 'insert'); COMMIT
+      """)
+    try update("unpublished", 7)
+    try await company.expectEqual(Self.query, count: 50)
+    try update("published", 8)
+    try await company.expectEqual(Self.query, count: 50)
     // A definition changes before the next round.
     try await Self.stop(run)
     try stage.sql("DROP PUBLICATION ferry_mirror_1; ALTER TABLE lists ADD note text")

@@ -27,6 +27,7 @@ struct MirrorLog: Sendable, Equatable {
       mirror bigint PRIMARY KEY,
       secret text NOT NULL,                 -- of the mirror's marks in the log
       slot text NOT NULL,
+      publication oid,                      -- as the mirror has made it
       source text NOT NULL DEFAULT '',      -- identifies the log
       lsn pg_lsn NOT NULL DEFAULT '0/0',    -- behind the last captured transaction
       gaps bigint NOT NULL DEFAULT 0,       -- before which writes may be missing
@@ -85,6 +86,9 @@ struct MirrorLog: Sendable, Equatable {
         ELSE
           CREATE PUBLICATION \(name) FOR TABLE \(targets);
         END IF;
+        -- Another identifier stays: all rows are to be compared.
+        UPDATE ferry_mirror.logs SET publication = b.oid FROM pg_catalog.pg_publication b
+        WHERE mirror = \(number) AND publication IS NULL AND b.pubname = \(quoted(postgres: name));
       END
       """
     return relations.map(LogIdentities(mirror: number).makeFull) + ["DO \(quoted(postgres: body))"]
@@ -100,12 +104,37 @@ struct MirrorLog: Sendable, Equatable {
     return true
   }
 
-  /// Returns `false` if the publication is gone: PostgreSQL can send no former change then.
+  /// Returns `false` if the publication is gone, or is another one of the name: the log may lack
+  /// changes.
   func isPublished(_ connection: PostgresConnection) throws -> Bool {
     try !connection.query(
-      .once("SELECT FROM pg_catalog.pg_publication WHERE pubname = $1"),
-      [.text(Self.publication(number))]
+      .once("SELECT \(Self.published("$1"))"), [.int8(number)]
     ).isEmpty
+  }
+
+  /// The SQL after SELECT of the mirror's publication `b`; it has a condition.
+  private static func published(_ number: String) -> String {
+    """
+    FROM pg_catalog.pg_publication b JOIN ferry_mirror.logs l
+      ON b.oid = coalesce(l.publication, b.oid) AND b.pubname = 'ferry_mirror_' || l.mirror
+    WHERE l.mirror = \(number)
+    """
+  }
+
+  /// Forgets a dropped publication. One of the same name goes: it may publish less.
+  func forgetPublication(_ connection: PostgresConnection) throws {
+    let name = Self.publication(number)
+    do {
+      try connection.execute(single: "DROP PUBLICATION IF EXISTS \(name)")
+    } catch {
+      guard error.isAboutRights else { throw error }
+      throw MirrorFault(
+        description:
+          "publication \(name) was dropped, and another role has made it again: drop "
+          + "it, and the mirror makes its own")
+    }
+    try connection.execute(
+      single: "UPDATE ferry_mirror.logs SET publication = NULL WHERE mirror = \(number)")
   }
 
   /// Records a comparison of all rows behind the known gaps.
@@ -129,8 +158,7 @@ struct MirrorLog: Sendable, Equatable {
           ELSE 'it is not in the publication of the mirror' END
         FROM ferry_mirror.recorded r JOIN pg_catalog.pg_class c ON c.oid = to_regclass(r.target)
         WHERE r.mirror = $1 AND (c.relreplident <> 'f' OR EXISTS (
-          SELECT FROM pg_catalog.pg_publication b
-          WHERE b.pubname = \(quoted(postgres: publication(number))) AND NOT EXISTS (
+          SELECT \(published("r.mirror")) AND NOT EXISTS (
             SELECT FROM pg_catalog.pg_publication_rel p
             WHERE p.prpubid = b.oid AND p.prrelid = c.oid)))
         UNION ALL
@@ -152,9 +180,8 @@ struct MirrorLog: Sendable, Equatable {
   static func remove(
     _ number: Int64, _ connection: PostgresConnection
   ) throws -> [String] {
-    guard try MirrorLog(number, connection) != nil else { return [] }
-    try connection.execute(
-      single: "DROP PUBLICATION IF EXISTS \(publication(number))")
+    guard let log = try MirrorLog(number, connection) else { return [] }
+    try log.forgetPublication(connection)
     return try LogIdentities(mirror: number).restore(connection)
   }
 }

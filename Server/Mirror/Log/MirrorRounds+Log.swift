@@ -34,8 +34,9 @@ extension MirrorRounds {
     }
   }
 
-  /// Makes this round publish the tables again if an administrator has dropped the publication.
-  /// PostgreSQL reads former changes without it, so the slot begins again as well.
+  /// Makes this round publish the tables again if an administrator has dropped the publication, and
+  /// perhaps made another one. PostgreSQL reads former changes without it, so the slot begins again
+  /// as well.
   func replaceDroppedPublication() async throws {
     guard let reader = sides.reader else { return }
     let ledger = ledger
@@ -44,6 +45,7 @@ extension MirrorRounds {
       else { return false }
       try reader.pause()
       try log.release(connection)
+      try log.forgetPublication(connection)
       try ledger.forgetLayout(connection)
       return true
     }
