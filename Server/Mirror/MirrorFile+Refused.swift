@@ -89,6 +89,70 @@ extension MirrorFile {
     }
   }
 
+  /// Returns the rows of writes with refused operations, in tables whose columns sum up or merge
+  /// writes.
+  func refusedRows(
+    in writes: [CapturedWrite], _ connection: SQLiteConnection
+  ) throws -> RefusedRows {
+    var found = RefusedRows()
+    let tables = plan.tables.filter(\.mergesWrites)
+    guard
+      writes.contains(where: { write in tables.contains { $0.name.text == write.table } })
+    else { return found }
+    let operations = try connection.rows(
+      """
+      SELECT seq, q.tbl, q.record, kind = 'insert', EXISTS (
+        SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record)
+      FROM ferry_quarantine AS q WHERE code IS NOT 'overruled'
+      """
+    ) { row in
+      (
+        place: row.int64(0), table: row.name(1), record: row.text(2), isInsert: row.int64(3) != 0,
+        isAwaited: row.int64(4) != 0
+      )
+    }
+    let records = MirrorRecords(plan, connection)
+    for operation in operations {
+      guard let table = tables.first(where: { $0.name == operation.table }),
+        let key = try records.key(of: operation.record, in: table)
+      else { continue }
+      let row = [table.name.text] + key
+      if !operation.isAwaited {
+        found.places[row, default: []].append(operation.place)
+      } else if operation.isInsert {
+        found.absent.insert(row)
+      }
+    }
+    return found
+  }
+
+  /// Records that a write has replaced the refused operations on a row: it contains their amounts.
+  func recordReplaced(
+    by write: CapturedWrite, _ refused: RefusedRows, _ database: Database
+  ) throws {
+    guard write.isOfWholeRow, let places = refused.places[[write.table] + write.key] else { return }
+    try database.execute(
+      single: """
+        DELETE FROM "mirror.replaced" WHERE seq NOT IN (SELECT seq FROM ferry_quarantine)
+        """)
+    for place in places {
+      try database.execute(
+        single: "INSERT OR IGNORE INTO \"mirror.replaced\" VALUES (?)", [.integer(place)])
+    }
+  }
+
+  /// Returns the entries of the quarantine with a replaced operation: to send them again would add
+  /// amounts twice.
+  func replacedEntries(_ connection: SQLiteConnection) throws -> Set<Int64> {
+    Set(
+      try connection.rows(
+        """
+        SELECT DISTINCT entry FROM ferry_quarantine
+        WHERE seq IN (SELECT seq FROM "mirror.replaced")
+        """
+      ) { $0.int64(0) })
+  }
+
   private static func unsent(
     _ operation: RefusedOperation, _ key: [String?], _ table: MirrorTable,
     _ records: MirrorRecords
@@ -101,4 +165,33 @@ extension MirrorFile {
       canRetry: operation.canRetry, isGone: operation.isDelete,
       holder: try operation.holder.flatMap { try records.key(of: $0, in: table) })
   }
+}
+
+/// Rows of captured writes with operations in the quarantine, by table and key.
+struct RefusedRows: Sendable, Equatable {
+  /// The places of the operations on fetched records.
+  var places: [[String?]: [Int64]] = [:]
+  /// Rows that the space does not have: it has refused the insert. The replica has them until it
+  /// fetches the record, so a write to them would reach the space as one to another row.
+  var absent: Set<[String?]> = []
+
+  /// Returns the failure of a write that the space would add to the row's next insert.
+  func failure(of write: CapturedWrite) -> FailedWrite? {
+    let isContent = write.kind == .update || write.isOfWholeRow
+    guard isContent, absent.contains([write.table] + write.key) else { return nil }
+    return FailedWrite(
+      write: write, reason: "the space refuses the record", mayWait: false, canRetry: true)
+  }
+}
+
+extension MirrorTable {
+  /// True if the space adds up or merges the writes to a column.
+  fileprivate var mergesWrites: Bool {
+    columns.contains { [.counter, .textMerge].contains($0.policy) }
+  }
+}
+
+extension CapturedWrite {
+  /// True if the write has the row as PostgreSQL has it, with all writes before.
+  fileprivate var isOfWholeRow: Bool { [.slice, .insert, .answer].contains(kind) && !isDelete }
 }

@@ -92,6 +92,7 @@ struct MirrorFile: Sendable {
         gone INTEGER NOT NULL, holder TEXT, PRIMARY KEY(tab, key));
       CREATE TABLE IF NOT EXISTS "mirror.dropped"(
         tab TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(tab, record)) WITHOUT ROWID;
+      CREATE TABLE IF NOT EXISTS "mirror.replaced"(seq INTEGER PRIMARY KEY);
       """)
     for table in plan.tables { try prepare(table, database) }
   }

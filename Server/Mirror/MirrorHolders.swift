@@ -119,7 +119,10 @@ struct MirrorHolders: Sendable {
   /// Sends transactions of programs again that the space has refused because of unique values, once
   /// the holders have given way.
   func retryRefused() async throws {
-    let ready = try await parts.replica.read { try parts.file.refused($0.connection).entries }
+    let ready = try await parts.replica.read { database in
+      Set(try parts.file.refused(database.connection).entries)
+        .subtracting(try parts.file.replacedEntries(database.connection))
+    }
     if ready.isEmpty { return }
     var isAny = false
     for entry in try await parts.replica.quarantine.entries() where ready.contains(entry.number) {

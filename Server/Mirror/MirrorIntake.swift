@@ -129,7 +129,8 @@ struct MirrorIntake: Sendable {
     try await parts.replica.writeMarked { database, marks in
       let taking = MirrorTaking(
         file: parts.file, database: database, marks: marks, numbers: parts.sides.numbers,
-        age: parts.sides.age)
+        age: parts.sides.age,
+        refused: try parts.file.refusedRows(in: captured.writes, database.connection))
       var failed: [FailedWrite] = []
       try parts.sides.taking(database) {
         failed = try taking.apply(captured, after: returns, checksEach: checksEach)

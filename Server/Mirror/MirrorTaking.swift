@@ -41,6 +41,8 @@ struct MirrorTaking {
   var numbers: MirrorNumbers?
   /// Returns how many milliseconds ago a write was made.
   var age: (CapturedWrite) -> Int64 = \.age
+  /// The rows with refused operations.
+  var refused = RefusedRows()
 
   private var writer: MirrorRowWriter { MirrorRowWriter(file: file, database: database) }
 
@@ -278,11 +280,15 @@ struct MirrorTaking {
   private func failure(
     of write: CapturedWrite, _ isPart: Bool
   ) throws -> FailedWrite? {
+    if let failure = refused.failure(of: write) { return failure }
     do {
       // An answer is newer than the row that it answers.
       marks?.age = write.kind == .answer ? 0 : age(write)
       marks?.reason = write.reason
-      if try writer.apply(write) || !isPart { return nil }
+      if try writer.apply(write) || !isPart {
+        try file.recordReplaced(by: write, refused, database)
+        return nil
+      }
       return FailedWrite(
         write: write, reason: "there is no such record", mayWait: true, canRetry: true)
     } catch let error as DatabaseError {

@@ -1,0 +1,111 @@
+import FerryPersistence
+import FerryProtocol
+import FerrySQLite
+import FerryTestSupport
+import Testing
+
+@testable import FerryMirror
+
+/// Captured writes to rows of transactions that the space has refused, without PostgreSQL: no amount
+/// counts twice.
+@Suite("Rows of refused transactions", .hangLimit)
+struct RefusedRowTests {
+  private static let refusal = """
+    INSERT INTO ferry_quarantine VALUES (11, 4, 'tasks', 't', 'KIND', NULL, NULL, NULL);
+    INSERT INTO ferry_refresh VALUES ('tasks', 't')
+    """
+
+  /// Creates a table with a counter, a row of it, a refused operation on the row, and a file.
+  private static func file(refused kind: String, _ database: Database) throws -> MirrorFile {
+    try database.connection.addFunction("change_author", argumentCount: 0, callers: .all) {
+      $1.setNull()
+    }
+    var schema = SpaceSchema.empty
+    schema.tables["tasks"] = TableRules(
+      columns: ["n": ColumnRules(policy: .counter)],
+      definition: DeclaredTable(key: "id", columns: [DeclaredColumn("n", .integer)]))
+    let file = MirrorFile(
+      plan: try MirrorPlan(schema).adopting(["tasks": MirrorAdoption(columns: ["n"])]))
+    try database.execute(
+      """
+      CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, n INTEGER);
+      CREATE TABLE ferry_quarantine(seq INTEGER PRIMARY KEY, entry INTEGER, tbl TEXT, record TEXT,
+        kind TEXT, code TEXT, detail TEXT, holder TEXT);
+      CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
+      INSERT INTO tasks VALUES ('t', -73)
+      """)
+    try database.execute(refusal.replacing(bytes: "KIND", with: kind))
+    try file.prepare(database)
+    return file
+  }
+
+  private static func update(_ id: Int64, from former: Int, to value: Int) -> CapturedWrite {
+    CapturedWrite(
+      id: id, tries: 0, transaction: "7", table: "tasks", kind: .update, key: ["t"],
+      names: ["n"], values: ["\(value)"], former: ["\(former)"])
+  }
+
+  private static func slice(_ id: Int64, _ value: Int) -> CapturedWrite {
+    CapturedWrite(
+      id: id, tries: 0, transaction: "8", table: "tasks", kind: .slice, key: ["t"], names: ["n"],
+      values: ["\(value)"])
+  }
+
+  private static func apply(
+    _ write: CapturedWrite, _ file: MirrorFile, _ database: Database
+  ) throws -> [FailedWrite] {
+    let taking = MirrorTaking(
+      file: file, database: database,
+      refused: try file.refusedRows(in: [write], database.connection))
+    return try taking.apply(CapturedWrites(writes: [write]))
+  }
+
+  private static func amounts(_ database: Database) throws -> [Value] {
+    try database.query("SELECT n FROM tasks").map { $0["n"] }
+  }
+
+  @Test(
+    "a write to a row whose insert is refused comes with the whole row, once the record is fetched")
+  func refusedInsert() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    try await database.write { database in
+      let file = try Self.file(refused: "insert", database)
+      for write in [Self.update(1, from: -73, to: -79), Self.slice(2, -79)] {
+        // The space would add it to the next insert.
+        let failed = try Self.apply(write, file, database)
+        #expect(failed.map(\.canRetry) == [true], "\(write.kind)")
+        #expect(try Self.amounts(database) == [-73])
+        #expect(try file.read(database).unsent.map(\.key) == [["t"]])
+      }
+      try database.execute("DELETE FROM ferry_refresh; DELETE FROM tasks")
+      #expect(try Self.apply(Self.slice(3, -79), file, database).isEmpty)
+      #expect(try Self.amounts(database) == [-79])
+    }
+    await database.close()
+  }
+
+  @Test("a refused transaction is not sent again after a row of it has come whole")
+  func wholeRow() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    try await database.write { database in
+      let file = try Self.file(refused: "update", database)
+      // The replica has the refused amount, and loses it with the fetched record.
+      #expect(try Self.apply(Self.update(1, from: -73, to: -79), file, database).isEmpty)
+      #expect(try Self.apply(Self.slice(2, -79), file, database).isEmpty)
+      #expect(try file.replacedEntries(database.connection) == [])
+      try database.execute("DELETE FROM ferry_refresh; UPDATE tasks SET n = -6")
+      #expect(try Self.apply(Self.update(3, from: -79, to: -80), file, database).isEmpty)
+      #expect(try Self.amounts(database) == [-7])
+      #expect(try file.replacedEntries(database.connection) == [])
+      #expect(try Self.apply(Self.slice(4, -80), file, database).isEmpty)
+      #expect(try Self.amounts(database) == [-80])
+      #expect(try file.replacedEntries(database.connection) == [4])
+      // The next entry has other places in the queue.
+      try database.execute("UPDATE ferry_quarantine SET seq = 12")
+      #expect(try file.replacedEntries(database.connection) == [])
+    }
+    await database.close()
+  }
+}
