@@ -4,6 +4,26 @@ import FerrySyncClient
 
 /// Stops of a mirror, and retries of unsent rows.
 extension MirrorRounds {
+  /// Looks at the tables in a part of a round, at most.
+  private static let looksMax = 3
+
+  /// Runs a part of a round, and again if a table or a right may have changed since the last look: the
+  /// mirror follows it, or stops for good.
+  func lookingAgain<Value>(
+    _ state: inout State, _ body: (inout State) async throws -> Value
+  ) async throws -> Value {
+    for _ in 1..<Self.looksMax {
+      do {
+        return try await body(&state)
+      } catch  where error.mayBeFollowed {
+        // A table may change just after a first look.
+        if state.file == nil, try await !hasOtherDefinitions() { throw error }
+        state = State()
+      }
+    }
+    return try await body(&state)
+  }
+
   /// Records in PostgreSQL if the tables' definitions, or a missing right, are the reason for the
   /// end of a round.
   func recordStop(_ error: (any Error)?) async throws {

@@ -102,8 +102,9 @@ package final class MirrorRounds: Sendable {
 
   private func runOnce(_ state: inout State) async throws {
     try await releasingLog {
-      let file = try await prepared(&state)
-      try await readWrites(file)
+      try await lookingAgain(&state) { state in
+        try await readWrites(try await prepared(&state))
+      }
       _ = try await replica.sync()
       try await run(&state)
     }
@@ -140,13 +141,7 @@ package final class MirrorRounds: Sendable {
   func run(_ state: inout State) async throws -> Bool {
     try await turn.perform {
       try await releasingLog {
-        do {
-          return try await runInTurn(&state)
-        } catch  where state.file != nil && error.mayBeFollowed {
-          // A table or a right may have changed since; the mirror follows it, or stops for good.
-          state = State()
-          return try await runInTurn(&state)
-        }
+        try await lookingAgain(&state) { try await runInTurn(&$0) }
       }
     }
   }

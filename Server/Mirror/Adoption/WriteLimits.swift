@@ -186,6 +186,7 @@ extension MirrorRounds {
 extension Error {
   /// True if a change of a table, or of a right on it, may be the reason: the mirror may follow it.
   var mayBeFollowed: Bool {
-    self is MirrorStopped || (self as? PostgresError)?.isAboutRights == true
+    if self is MirrorStopped { return true }
+    return (self as? PostgresError).map { $0.isAboutRights || $0.isAboutDefinition } ?? false
   }
 }
