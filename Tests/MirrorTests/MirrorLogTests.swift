@@ -40,6 +40,45 @@ struct MirrorLogTests {
     #expect(try MirrorLedger("crm", connection) == nil)
   }
 
+  @Test("a slot made during the removal of its mirror is dropped as well")
+  func removedMeanwhile() throws {
+    let log = try #require(try MirrorLog.makeSlot(1, connection))
+    // Between both drops, another connection makes the slot again.
+    try connection.execute(
+      """
+      CREATE EXTENSION dblink; SELECT pg_create_logical_replication_slot('spare', 'pgoutput');
+      CREATE FUNCTION make() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM * FROM dblink(
+          format('dbname=%s port=%s host=%s user=%s', current_database(), current_setting('port'),
+            current_setting('unix_socket_directories'), current_user),
+          format('SELECT 1 FROM pg_copy_logical_replication_slot(%L, %L)', 'spare', OLD.slot)) t(n int);
+        RETURN OLD;
+      END $$;
+      CREATE TRIGGER make BEFORE DELETE ON ferry_mirror.logs FOR EACH ROW EXECUTE FUNCTION make()
+      """)
+    try MirrorLedger(number: 1).remove(connection)
+    #expect(try log.slotState(connection) == nil)
+    #expect(try MirrorLog(1, connection) == nil)
+  }
+
+  @Test("a mirror removed while its slot is made again leaves no slot")
+  func removedBefore() throws {
+    let log = try #require(try MirrorLog.makeSlot(1, connection))
+    // The entry is gone when the new slot is stored.
+    try connection.execute(
+      """
+      CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN RETURN CASE NEW.lsn WHEN ''0/0'' THEN NEW END; END';
+      CREATE TRIGGER lose BEFORE UPDATE ON ferry_mirror.logs FOR EACH ROW EXECUTE FUNCTION lose()
+      """)
+    #expect(throws: MirrorFault.self) { try log.replaceSlot(connection) }
+    #expect(try log.slotState(connection) == nil)
+    // And before the former one is dropped.
+    try connection.execute("DELETE FROM ferry_mirror.logs")
+    #expect(throws: MirrorFault.self) { try log.replaceSlot(connection) }
+    #expect(try log.slotState(connection) == nil)
+  }
+
   @Test("a publication dropped and made again is not the mirror's, and stops no mirror")
   func otherPublication() throws {
     func isPublished() throws -> Bool? { try MirrorLog(1, connection)?.isPublished(connection) }

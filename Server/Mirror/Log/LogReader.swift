@@ -10,10 +10,7 @@ final class LogReader: Sendable {
     /// Waits for the end of the log, and for the end of the connection.
     var waits: [LogWait] = []
     var pausing: [LogWait] = []
-    /// The number of received messages, of reports of a later end of the log, and of stored parts.
-    var advances = 0
-    /// True from a failure to the next stored part: PostgreSQL sends the same messages again.
-    var isRepeating = false
+    var patience = LogPatience()
     var isPaused = false
     var isClosed = false
     var isStarted = false
@@ -70,7 +67,7 @@ final class LogReader: Sendable {
   ///
   /// - Throws: ``PostgresError`` as for a lock, if it takes too long.
   func pause() throws(PostgresError) {
-    let wait = LogWait(at: 0)
+    let wait = LogWait()
     let isStarted = state.withLock { state in
       state.isPaused = true
       if state.isStarted { state.pausing.append(wait) }
@@ -83,12 +80,13 @@ final class LogReader: Sendable {
       .server, "the reader of PostgreSQL's log does not end in time", sqlState: "55P03")
   }
 
-  /// Begins a wait for the capture of all transactions committed before the call.
+  /// Begins a wait for the capture of all transactions committed before the call. A round has one at
+  /// a time.
   func beginWait() -> LogWait {
-    let wait = state.withLock { state in
-      let wait = LogWait(at: state.advances)
+    let wait = LogWait()
+    state.withLock { state in
+      state.patience.begin()
       state.waits.append(wait)
-      return wait
     }
     wakePipe.wake()
     return wait
@@ -98,9 +96,9 @@ final class LogReader: Sendable {
   ///
   /// - Throws: ``PostgresError`` as for a lock, if the reader does not advance.
   func reaches(_ wait: LogWait) throws(PostgresError) -> Bool {
-    if wait.ends(within: LogWait.slice) { return true }
-    let (advances, isPaused) = state.withLock { ($0.advances, $0.isPaused) }
-    if !isPaused, wait.goesOn(at: advances) { return false }
+    if wait.ends(within: LogPatience.slice) { return true }
+    let goesOn = state.withLock { $0.patience.waits(after: LogPatience.slice) && !$0.isPaused }
+    if goesOn { return false }
     throw abandon(wait)
   }
 
@@ -151,7 +149,8 @@ final class LogReader: Sendable {
         let reason = "\(error)"
         // Another process may have the slot for a moment, and a server restarts.
         let isNew = state.withLock { state in
-          defer { (state.failure, state.isRepeating) = (reason, true) }
+          state.patience.fail()
+          defer { state.failure = reason }
           return state.failure != reason
         }
         if isNew, !isEnding { log("error", "the log cannot be read: \(reason)") }
@@ -266,11 +265,11 @@ final class LogReader: Sendable {
   ) throws -> Bool {
     switch frame {
     case .keepalive(let end, let wantsReply):
-      if end > work.progress.received { advance() }
+      if end > work.progress.received { state.withLock { $0.patience.receive() } }
       work.progress.keepalive(end, isIdle: work.isIdle)
       return wantsReply
     case .data(let start, let message):
-      advance()
+      state.withLock { $0.patience.receive() }
       work.progress.receive(at: start)
       switch try work.streamed.add(message) {
       case .decode(let message):
@@ -285,13 +284,6 @@ final class LogReader: Sendable {
       case .nothing: break
       }
       return false
-    }
-  }
-
-  private func advance(byStoring isStored: Bool = false) {
-    state.withLock { state in
-      if isStored { state.isRepeating = false }
-      if !state.isRepeating { state.advances += 1 }
     }
   }
 
@@ -331,7 +323,7 @@ final class LogReader: Sendable {
   private func store(_ work: inout Work) throws {
     guard let end = work.last else { return }
     let hasCaptured = try work.writer.commit(end)
-    advance(byStoring: true)
+    state.withLock { $0.patience.store() }
     work.progress.store(end)
     (work.last, work.count) = (nil, 0)
     release(&work, end)

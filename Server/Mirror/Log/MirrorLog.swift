@@ -129,9 +129,7 @@ struct MirrorLog: Sendable, Equatable {
     } catch {
       guard error.isAboutRights else { throw error }
       throw MirrorFault(
-        description:
-          "publication \(name) was dropped, and another role has made it again: drop "
-          + "it, and the mirror makes its own")
+        description: "publication \(name) was made again by another role: drop it, and try again")
     }
     try connection.execute(
       single: "UPDATE ferry_mirror.logs SET publication = NULL WHERE mirror = \(number)")

@@ -77,23 +77,16 @@ extension MirrorRounds {
     }
   }
 
-  /// Attempts to release the log of a mirror that stops: its reader may be in the middle of a step.
-  private static let releasesMax = 3
-
   /// Runs a part of a round, and releases the log if the mirror stops.
   func releasingLog<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
       return try await body()
     } catch let stopped as MirrorStopped {
-      for attempt in 1...Self.releasesMax {
-        do {
-          try await releaseLog()
-          break
-        } catch  where attempt == Self.releasesMax {
-          sides.log(
-            "error",
-            "PostgreSQL keeps the log for the stopped mirror until the next start: \(error)")
-        } catch {}
+      do {
+        try await releaseLog()
+      } catch {
+        sides.log(
+          "error", "PostgreSQL keeps the log for the stopped mirror until the next start: \(error)")
       }
       throw stopped
     }
