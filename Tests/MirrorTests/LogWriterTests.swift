@@ -1,0 +1,96 @@
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerryMirror
+@testable import FerryPostgres
+
+/// The changes that the reader of the log captures beside the writes of steps, in a real database.
+@Suite("Captured changes of the log", .hangLimit)
+struct LogWriterTests {
+  private static let relation = PgoutputRelation(
+    id: 1, schema: "public", name: "tasks", identity: UInt8(ascii: "f"),
+    columns: [
+      .init(name: "id", type: 25, isKey: true), .init(name: "title", type: 25, isKey: false),
+    ])
+
+  private let connection: PostgresConnection
+  private let log: MirrorLog
+  private let sql: MirrorSQL
+
+  init() throws {
+    connection = try PostgresConnection(url: try PostgresCluster.shared().createDatabase())
+    try connection.execute(MirrorLedger.tables)
+    try connection.execute(
+      """
+      INSERT INTO ferry_mirror.mirrors(name, space, schema) VALUES ('crm', 'demo', 'public');
+      CREATE TABLE tasks(id text PRIMARY KEY, title text)
+      """)
+    try MirrorLog.enter(1, connection)
+    log = try #require(try MirrorLog(1, connection))
+    var schema = SpaceSchema.empty
+    schema.tables["tasks"] = TableRules(
+      definition: DeclaredTable(key: "id", columns: [DeclaredColumn("title", .text)]))
+    sql = MirrorSQL(
+      table: try MirrorPlan(schema).tables[0], schema: "public", mirror: 1, capture: .log)
+  }
+
+  private static func row(_ key: String, _ title: String) -> [PgoutputValue] {
+    [key, title].map { .text(Array($0.utf8)[...]) }
+  }
+
+  /// Returns a change: `I1`, `U1` and `D1` are of the row 1, `open`, `open other` and `close` are
+  /// marks, and so are `gone` and `made` with keys.
+  private func change(_ word: Substring) -> ReplicatedChange {
+    let key = String(word.dropFirst())
+    let (old, new) = (Self.row(key, "old"), Self.row(key, "new"))
+    switch word {
+    case _ where word.hasPrefix("I"): return .insert(Self.relation, new: new)
+    case _ where word.hasPrefix("U"): return .update(Self.relation, old: .row(old), new: new)
+    case _ where word.hasPrefix("D"): return .delete(Self.relation, old: .row(old))
+    default: break
+    }
+    let text =
+      switch word {
+      case "open": "open\n\(sql.function)"
+      case "other": "open\nferry_mirror.capture_1_other"
+      case "close": "close"
+      default: "\(word.prefix(4))\n\(sql.function)\n[[\"\(word.dropFirst(4))\"]]"
+      }
+    return .message(prefix: LogMark.prefix, content: Array("\(log.secret)\n\(text)".utf8))
+  }
+
+  /// Returns the captured writes of transactions, divided by semicolons, in order.
+  private func captured(_ story: String) throws -> String {
+    var writer = LogWriter(connection, log)
+    writer.use([sql])
+    for (place, text) in story.split(separator: ";").enumerated() {
+      let changes = text.split(separator: " ").map(change)
+      try writer.add(
+        ReplicatedPart(
+          xid: 700 + UInt32(place), commit: .zero, time: 0, changes: changes, end: .zero))
+    }
+    _ = try writer.commit(.zero)
+    return try connection.query(
+      .once("SELECT kind::text || key[1] FROM ferry_mirror.captured ORDER BY id")
+    ).map { try $0.text(0) }.joined(separator: " ")
+  }
+
+  @Test(
+    "the rows between two marks of a table are the step's, and all others are captured",
+    arguments: [
+      ("U1 I2 D3", "U1 I2 D3"), ("open U1 I2 D3 close", ""), ("open U1 close U2 U1", "U2 U1"),
+      ("open U1 close U2 open U3 close D4", "U2 D4"), ("other U1 close", "U1"),
+      // A mark without its end concerns no other transaction.
+      ("open U1; U2", "U2"),
+      // The step names its rows by their keys, beside triggers before them.
+      ("U1 U2 gone1", "U2"), ("U1 gone1 U1", "U1"), ("D1 I1 U1 gone1 D2", "D2"),
+      // It writes a row that an effect has changed.
+      ("open U1 close U2 gone2 open U2 close", ""), ("U2; U3 gone2", "U2 U3"), ("U2; gone2", "U2"),
+      // It has captured a row as a whole.
+      ("U1 U2 made1", "U2"), ("D1 made1", "D1"), ("U1 made1 U1", "U1"),
+    ])
+  func marks(story: String, expected: String) throws {
+    #expect(try captured(story) == expected)
+  }
+}
