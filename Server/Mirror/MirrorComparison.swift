@@ -18,7 +18,7 @@ struct MirrorComparison: Sendable {
     repairing side: Mirror.Side?, withCaptured: Bool = false, sparesNoted: Bool = false
   ) async throws -> [Mirror.Difference] {
     var found: [Mirror.Difference] = []
-    for (place, sql) in parts.sql.enumerated() {
+    for (place, sql) in try await comparable() {
       let query = ComparisonSQL(sql: sql).differences(
         withDeferred: side == .tables, withCaptured: withCaptured)
       found += try await parts.pool.run {
@@ -37,6 +37,15 @@ struct MirrorComparison: Sendable {
       _ = try parts.file.beginTurn(database)
     }
     return found
+  }
+
+  /// Returns the tables with places, without copies that lack all rows yet.
+  func comparable() async throws -> [(Int, MirrorSQL)] {
+    let tables = Array(parts.sql.enumerated())
+    guard parts.sql.contains(where: { $0.view != nil }) else { return tables }
+    let ledger = parts.ledger
+    let filled = try await parts.pool.run { try ledger.filledViews($0) }
+    return tables.filter { $1.view == nil || filled.contains($1.table.name) }
   }
 
   private func compare(

@@ -24,6 +24,8 @@ extension Mirror {
     package var returned: Int64
     /// Writes of programs refused by the mirror's own file, since the mirror was opened.
     package var rejected: Int64
+    /// Views whose changes do not all reach the space.
+    package var failingViews: Int64
     /// The log kept by PostgreSQL for the mirror; `nil` if triggers capture.
     package var log: KeptLog?
 
@@ -70,7 +72,7 @@ final class MirrorTally: Sendable {
         unsent: counts.unsent, deferred: counts.deferred, isStopped: isStopped,
         captured: counts.captured, capturedSince: counts.capturedAge.map { now - $0 },
         behindSince: state.behindSince, lastRound: state.lastRound, returned: state.returned,
-        rejected: state.rejected, log: state.log)
+        rejected: state.rejected, failingViews: counts.failingViews, log: state.log)
     }
   }
 
@@ -98,6 +100,7 @@ extension MirrorLook {
     var capturedAge: Int64?
     /// True if the tables lack a change known to the mirror.
     var isBehind: Bool
+    var failingViews: Int64
   }
 
   func counts(_ connection: PostgresConnection) throws -> Counts {
@@ -112,7 +115,8 @@ extension MirrorLook {
         SELECT (SELECT count(*) FROM ferry_mirror.unsent WHERE mirror = $1),
           (SELECT count(*) FROM ferry_mirror.deferred WHERE mirror = $1), c.count,
           (extract(epoch FROM clock_timestamp() - c.at) * 1000)::bigint,
-          coalesce((SELECT applied FROM ferry_mirror.mirrors WHERE number = $1), 0)
+          coalesce((SELECT applied FROM ferry_mirror.mirrors WHERE number = $1), 0),
+          (SELECT count(*) FROM ferry_mirror.views WHERE mirror = $1 AND reason <> '')
         FROM (SELECT count(*) AS count, min(at) AS at FROM (
           SELECT at FROM ferry_mirror.captured WHERE mirror = $1 ORDER BY xid, id LIMIT $2) w) c
         """), [.int8(ledger.number), .int8(Mirror.Figures.countedMax)]
@@ -120,7 +124,7 @@ extension MirrorLook {
     return Counts(
       unsent: try row?.int8(0) ?? 0, deferred: (try row?.int8(1) ?? 0) + waiting,
       captured: try row?.int8(2) ?? 0, capturedAge: try row?.ifPresent(3, as: Int64.self),
-      isBehind: try row?.int8(4) ?? 0 < head)
+      isBehind: try row?.int8(4) ?? 0 < head, failingViews: try row?.int8(5) ?? 0)
   }
 }
 

@@ -104,6 +104,7 @@ package struct MirrorLedger: Sendable {
     \(MirrorKeys.tables)
     \(MirrorLog.tables)
     \(MirrorPartitions.tables)
+    \(MirrorViews.tables)
     \(CarriedType.makeFunction)
     """
 

@@ -30,7 +30,8 @@ struct MirrorLook: Sendable {
       let row = try connection.query(
         .once(
           """
-          SELECT applied, (SELECT count(*) FROM ferry_mirror.captured WHERE mirror = $1), fault,
+          SELECT applied, (SELECT count(*) FROM ferry_mirror.captured WHERE mirror = $1),
+            fault,
             (SELECT count(*) FROM ferry_mirror.deferred WHERE mirror = $1)
           FROM ferry_mirror.mirrors WHERE number = $1
           """), [.int8(ledger.number)]
@@ -46,7 +47,7 @@ struct MirrorLook: Sendable {
         waiting: Int(file.waitingCount), adopted: try ledger.adopted(connection),
         unsent: Array((unsent.rows + more).prefix(limit)),
         unsentCount: unsent.count + Int64(more.count), stops: stops,
-        fault: try row?.text(2) ?? "",
+        fault: try row?.text(2) ?? "", views: try ledger.failingViews(connection),
         log: try MirrorLog.kept(ledger.number, isStopped: !stops.isEmpty, connection),
         capture: configuration.capture, captureReason: configuration.captureReason,
         role: try connection.role())

@@ -47,8 +47,9 @@ extension MirrorLedger {
         own + grouped.map(\.target), own.isEmpty ? .writers : .all, connection)
       let changed = try MirrorLog.remove(number, connection)
       try connection.execute(releaseAll)
-      for table in ["captured", "deferred", "unsent", "adopted", "recorded", "stops", "partitions"]
-      {
+      try connection.execute(dropCopies)
+      let parts = ["captured", "deferred", "unsent", "adopted", "recorded", "stops", "partitions"]
+      for table in parts + ["views"] {
         try connection.execute(single: "DELETE FROM ferry_mirror.\(table) WHERE mirror = \(number)")
       }
       for function in Set(grouped.map(\.function)).sorted() { try members.publish(function) }

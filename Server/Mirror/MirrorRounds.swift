@@ -58,11 +58,13 @@ package final class MirrorRounds: Sendable {
   /// Held by a round, and before a pull.
   private let turn = AsyncTurn()
   /// The file for the schema of the tables; `nil` before the first round.
-  private let file = Mutex<MirrorFile?>(nil)
+  let file = Mutex<MirrorFile?>(nil)
   /// True if programs' writes were taken since the last round.
   private let hasTaken = Mutex(false)
   /// The state after the last ``runOnce()``, if it succeeded.
   private let kept = Mutex(State())
+  /// True if the next round prepares both sides again.
+  let isChanged = Mutex(false)
   private let (prepared, isPrepared) = AsyncStream<Void>.makeStream()
 
   package init(_ sides: Sides) { self.sides = sides }
@@ -221,7 +223,8 @@ package final class MirrorRounds: Sendable {
   /// Returns the mirror's file for the present schema of the space.
   func prepared(_ state: inout State) async throws -> MirrorFile {
     let limits = try await otherLimits()
-    if let file = state.file, !state.isIncomplete, limits.isEmpty,
+    let isChanged = endChange()
+    if let file = state.file, !isChanged, !state.isIncomplete, limits.isEmpty,
       state.schema == (try await presentSchema()).version,
       try await !lacksLogged(), try await !hasOtherPartitions(), try await !hasOtherDefinitions()
     {

@@ -14,8 +14,11 @@ struct MirrorSQL: Sendable {
   var isAdopting = false
   var capture = TableCapture.triggers
 
-  /// The table, qualified by the schema.
-  var target: String { "\(quoted(Name(schema))).\(quoted(table.name))" }
+  /// The table, qualified by the schema. For rows that a mirror only reads, it is the copy.
+  var target: String {
+    if mirror != 0, table.adoption?.view != nil { return "\(Self.ledger).view_\(tag)" }
+    return "\(quoted(Name(schema))).\(quoted(table.name))"
+  }
   /// The function of the capturing triggers. Marks in PostgreSQL's log name the table by it.
   var function: String {
     capture.group.map { GroupCapture.function($0, table.name) } ?? "\(Self.ledger).capture_\(tag)"
@@ -221,6 +224,8 @@ struct MirrorSQL: Sendable {
 
   /// The number of rows, as a company's table of one space has them about.
   var estimate: String {
+    // The first comparison counts the rows of a copy.
+    if view != nil { return mirror == 0 ? "(SELECT count(*) FROM \(target))" : "0::bigint" }
     if let isOurs = isOfSpace("t") { return "(SELECT count(*) FROM \(target) t WHERE \(isOurs))" }
     return """
       (SELECT CASE WHEN reltuples < 0 THEN (SELECT count(*) FROM \(target)) ELSE reltuples::bigint END
@@ -228,8 +233,8 @@ struct MirrorSQL: Sendable {
       """
   }
 
-  /// A query to fail if the condition is wrong.
-  var check: String { "SELECT FROM \(travelling) t LIMIT 1" }
+  /// A query to fail if the condition is wrong. It computes no row of a view.
+  var check: String { "SELECT FROM \(travelling) t LIMIT \(view == nil ? 1 : 0)" }
 
   /// A query to fail if the table cannot have the space's definition: an administrator of the space
   /// may change it, and a company its table. The functions that capture would record no write then.

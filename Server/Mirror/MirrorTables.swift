@@ -159,7 +159,9 @@ struct MirrorTables {
     if isLogged { try MirrorLog.enter(number, connection) }
     let own = sql.filter { $0.table.adoption == nil }.map(MirrorDefinition.init)
     let schema = MirrorSQL.unlessPresent(schema: Name(configuration.schema))
-    let tables = (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
+    let tables =
+      (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
+      + sql.filter { $0.view != nil }.map { ViewSQL(sql: $0).makeCopy }
     let parts = own.flatMap(\.parts) + own.flatMap(\.references)
     var capture = try captures(sql, number)
     let layout = (tables + parts.map(\.statement) + capture + ["adopting: \(isAdopting)"])

@@ -17,6 +17,7 @@ struct MirrorMetricsTests {
     var busy = MirrorGauge(space: "crm", unsent: 1, deferred: 2, isStopped: false)
     (busy.captured, busy.capturedSince, busy.behindSince) = (3, 4_000, 8_500)
     (busy.lastRound, busy.returned, busy.rejected) = (9_000, 5, 6)
+    busy.failingViews = 7
     let idle = MirrorGauge(space: "b", unsent: 0, deferred: 0, isStopped: true)
     let lines = lines(["a": busy, "b": idle])
     let expected: [String] = [
@@ -29,6 +30,7 @@ struct MirrorMetricsTests {
       #"ferry_mirror_last_round_timestamp_seconds{mirror="a"} 9.0"#,
       #"ferry_mirror_returned_rows_total{mirror="a"} 5"#,
       #"ferry_mirror_rejected_writes_total{mirror="a"} 6"#,
+      #"ferry_mirror_failing_views{mirror="a"} 7"#, #"ferry_mirror_failing_views{mirror="b"} 0"#,
     ]
     for line in expected { #expect(lines.contains(line), "\(line) in \(lines)") }
     #expect(!lines.contains { $0.hasPrefix("ferry_mirror_log") })

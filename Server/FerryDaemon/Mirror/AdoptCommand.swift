@@ -20,7 +20,8 @@ enum AdoptCommand {
       OptionSpec(
         "schema", value: "NAME", help: "The schema with the tables.", default: "public"),
       OptionSpec(
-        "table", value: "NAME", help: "A table to adopt.", repeated: true, required: true),
+        "table", value: "NAME", help: "A table to adopt. A view becomes a read-only table.",
+        repeated: true),
       OptionSpec(
         "columns", value: "TABLE=COLUMN,…",
         help: "The columns of a table that travel beside its key, instead of all.", repeated: true),
@@ -51,6 +52,16 @@ enum AdoptCommand {
           while the group runs. The pattern has {} in the place of the value, such as account-{}. The \
           token is for all these spaces: see `ferryd token create --all-spaces`.
           """),
+      OptionSpec(
+        "view", value: "NAME",
+        help: """
+          A view, or a table that the role may only read, as a read-only table. The mirror compares the \
+          rows with a copy, and needs the right SELECT alone.
+          """, repeated: true),
+      OptionSpec(
+        "view-key", value: "NAME=COLUMN,…",
+        help: "The columns that identify a row of a view. The mirror only reads it.", repeated: true
+      ),
       OptionSpec(
         "shared", value: "TABLE",
         help: """
@@ -98,12 +109,12 @@ enum AdoptCommand {
         JSONText.object([
           ("status", status.json), ("omitted", .array(plan.omitted.map { .string($0) })),
         ]).text)
-      return .done
+      return status.views.isEmpty ? .done : .needsUser
     }
     for reason in plan.omitted { try TextOutput.standardOutput.line("left out: \(reason)") }
     try TextOutput.standardOutput.lines(status.lines)
     try TextOutput.standardOutput.line("next: ferryd mirror run \(name)")
-    return .done
+    return status.views.isEmpty ? .done : .needsUser
   }
 
   /// Returns the settings of a mirror for one space.
@@ -129,7 +140,7 @@ enum AdoptCommand {
         configuration.adoptions[table]?.space = SpaceColumn(column.name, value: value)
       }
     }
-    configuration.tables += try shared(arguments)
+    configuration.tables += try shared(arguments) + views(arguments)
     return configuration
   }
 
@@ -138,6 +149,10 @@ enum AdoptCommand {
     var adoptions: [String: MirrorAdoption] = [:]
     for table in try arguments.strings("table") + shared(arguments) {
       adoptions[table] = MirrorAdoption()
+    }
+    for view in try views(arguments) {
+      adoptions[view] = MirrorAdoption()
+      adoptions[view]?.view = ViewSource()
     }
     for (table, text) in try pairs("columns", arguments, example: "tasks=title,done") {
       adoptions[table]?.columns = text.words(at: ",").map(String.init)
@@ -153,7 +168,33 @@ enum AdoptCommand {
       }
       adoptions[table]?.key = key
     }
+    for (view, text) in try pairs("view-key", arguments, example: "totals=customer,year") {
+      adoptions[view]?.view = ViewSource(key: text.words(at: ",").map(String.init))
+    }
     return adoptions
+  }
+
+  /// Returns the names of `--view`.
+  static func views(_ arguments: ParsedArguments) throws -> [String] {
+    let (tables, views) = (arguments.strings("table"), arguments.strings("view"))
+    guard let view = views.first else {
+      if !tables.isEmpty { return [] }
+      throw UsageError(
+        .missingOption, "--table is missing", why: "`adopt` makes named tables a space's",
+        next: "add --table NAME, or --view NAME")
+    }
+    if let both = views.first(where: { tables.contains($0) }) {
+      throw UsageError(
+        .invalidValue, "\(both) is a table and a view",
+        why: "the mirror only reads a view", next: "leave out --table \(both) or --view \(both)")
+    }
+    guard arguments.stringIfPresent("space-name") == nil else {
+      throw UsageError(
+        .invalidValue, "--view does not fit --space-name",
+        why: "each mirror of a group would compare all rows of view \(view)",
+        next: "adopt the view by a mirror of one space")
+    }
+    return views
   }
 
   /// Returns the tables whose rows travel in all spaces.
@@ -191,7 +232,7 @@ enum AdoptCommand {
   private static func pairs(
     _ option: String, _ arguments: ParsedArguments, example: String
   ) throws -> [(table: String, text: String)] {
-    let tables = arguments.strings("table") + arguments.strings("shared")
+    let tables = ["table", "shared", "view"].flatMap { arguments.strings($0) }
     return try arguments.strings(option).map { text in
       let parts = text.parts(at: "=", most: 2).map(String.init)
       guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
@@ -201,7 +242,8 @@ enum AdoptCommand {
       }
       guard tables.contains(parts[0]) else {
         throw UsageError(
-          .invalidValue, "table \(parts[0]) is not adopted", why: "--\(option) concerns a --table",
+          .invalidValue, "table \(parts[0]) is not adopted",
+          why: "--\(option) concerns a --table or a --view",
           next: "add --table \(parts[0])")
       }
       return (parts[0], parts[1])

@@ -90,6 +90,7 @@ extension MirrorGauges {
     (gauge.captured, gauge.capturedSince) = (figures.captured, figures.capturedSince)
     (gauge.behindSince, gauge.lastRound) = (figures.behindSince, figures.lastRound)
     (gauge.returned, gauge.rejected) = (figures.returned, figures.rejected)
+    gauge.failingViews = figures.failingViews
     gauge.log = figures.log.map { MirrorGauge.Log(bytes: $0.bytes, isSafe: $0.isSafe) }
     show(gauge, of: name)
   }

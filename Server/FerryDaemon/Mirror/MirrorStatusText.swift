@@ -6,7 +6,8 @@ extension Mirror.Status {
   /// A person has something to do if programs' writes do not reach the space, or if rows with one
   /// unique value wait for an answer.
   var exit: ExitStatus {
-    stops.isEmpty && fault.isEmpty && unsentCount == 0 && waiting == 0 ? .done : .needsUser
+    stops.isEmpty && fault.isEmpty && views.isEmpty && unsentCount == 0 && waiting == 0
+      ? .done : .needsUser
   }
 
   /// The line of `verify` about rows that one side cannot hold; `nil` if there are none.
@@ -14,6 +15,7 @@ extension Mirror.Status {
     var parts: [String] = []
     if unsentCount > 0 { parts.append("\(unsentCount.counted("row")) unsent") }
     if waiting > 0 { parts.append("\(waiting.counted("row")) deferred") }
+    if !views.isEmpty { parts.append("\(views.count.counted("view")) failing") }
     return parts.isEmpty
       ? nil : "\(parts.joined(separator: ", ")): see `ferryd mirror status \(name)`"
   }
@@ -48,6 +50,7 @@ extension Mirror.Status {
     lines += stops.map { "stopped    \($0)" }
     if let wayOut = stopped?.wayOut { lines.append("next       \(wayOut)") }
     if !fault.isEmpty { lines.append("fault      \(fault)") }
+    lines += views.map { "fault      view \($0.name): \($0.reason)" }
     for table in adopted {
       let rows =
         table.isDone
@@ -81,6 +84,11 @@ extension Mirror.Status {
       ("stopped", .array(stops.map { .string($0.description) })),
       ("log", .string(orNull: log?.bytes.map { String($0) })),
       ("fault", .string(orNull: fault.isEmpty ? nil : fault)),
+      (
+        "views",
+        .array(
+          views.map { .object([("view", .string($0.name)), ("reason", .string($0.reason))]) })
+      ),
       ("next", .string(orNull: stopped?.wayOut)),
       ("deferredCount", .string(String(deferredCount))),
       ("deferred", .array(deferred.map(\.json))),

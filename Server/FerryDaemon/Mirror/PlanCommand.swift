@@ -58,7 +58,8 @@ enum PlanCommand {
     _ name: String, _ folder: MirrorFolder, _ arguments: ParsedArguments
   ) throws -> Bool {
     let named = ["space", "space-name"].compactMap { arguments.stringIfPresent($0) }
-    guard named.isEmpty, arguments.strings("table").isEmpty, !arguments.flag("add") else {
+    let tables = arguments.strings("table") + arguments.strings("view")
+    guard named.isEmpty, tables.isEmpty, !arguments.flag("add") else {
       return false
     }
     guard !folder.isGroup else {
@@ -79,7 +80,7 @@ enum PlanCommand {
         try AddCommand.configuration(name, arguments), folder, arguments)
       return try await MirrorPreviewer(asked, in: folder, token: token).addition()
     }
-    guard !arguments.strings("table").isEmpty else {
+    guard !(arguments.strings("table") + arguments.strings("view")).isEmpty else {
       throw UsageError(
         .missingOption, "--table is missing", why: "`adopt` makes named tables a space's",
         next: "add --table NAME, or --add for a mirror that makes its tables")

@@ -117,9 +117,8 @@ extension MirrorPreview.Table {
           ?? "\(part.kind) \(name)\(part.text)")
     }
     if !isPresent {
-      lines.append(
-        "capture    \(name): "
-          + (capture == .log ? "PostgreSQL's log" : triggers.counted("trigger")))
+      let way = capture == .log ? "PostgreSQL's log" : triggers.counted("trigger")
+      lines.append("capture    \(name): \(isView ? "compared with a copy" : way)")
     }
     return lines
   }
@@ -140,7 +139,7 @@ extension MirrorPreview.Table {
     }
     return .object([
       ("table", .string(name.text)), ("rows", .string(orNull: rows.map { String($0) })),
-      ("conditional", .bool(isPart)), ("definition", state),
+      ("conditional", .bool(isPart)), ("view", .bool(isView)), ("definition", state),
       ("difference", .string(orNull: difference)), ("triggers", .string(String(triggers))),
       ("columns", .array(columns.map(\.json))), ("parts", .array(parts.map(\.json))),
     ])

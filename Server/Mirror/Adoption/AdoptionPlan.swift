@@ -61,6 +61,13 @@ package struct AdoptionPlan: Sendable, Equatable {
     if let other = adoption.columns.first(where: { table.column($0) == nil }) {
       throw MirrorFault(description: "table \(table.name) has no column \(other)")
     }
+    if table.view != nil, adoption.condition != nil || adoption.key != nil || adoption.space != nil
+    {
+      throw MirrorFault(
+        description:
+          "table \(table.name) cannot be adopted: the mirror only reads it, so it takes no "
+          + "--where, --key and --space-column; choose the rows in the view")
+    }
     if let space = adoption.space { try check(space, of: table) }
     var made = Table(
       name: Name(table.name), definition: DeclaredTable(key: .text(""), columns: []),
@@ -69,6 +76,7 @@ package struct AdoptionPlan: Sendable, Equatable {
     made.adoption.isChosen = adoption.isChosen || !adoption.columns.isEmpty
     made.adoption.defaults = [:]
     made.adoption.isPartitioned = table.kind == "p"
+    made.adoption.view = table.view
     made.definition.key = try key(of: table, adoption.key, &made)
     let keys = Set(table.key.map { Name($0) })
     // SQLite compares names without case.
@@ -95,6 +103,8 @@ package struct AdoptionPlan: Sendable, Equatable {
       made.set(type, of: column.name)
       if column.isRequired { made.adoption.defaults[column.name] = column.qualifiedDefault }
     }
+    // A copy has the types of devices.
+    if table.view != nil { (made.types, made.adoption.carried) = ([:], []) }
     let travelling = keys.union(made.definition.columns.map(\.name))
     made.adoption.columns = made.definition.columns.map(\.name.text)
     made.adoption.limits = table.limits(of: made.adoption)

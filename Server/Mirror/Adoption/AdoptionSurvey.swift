@@ -35,7 +35,11 @@ extension TableAdoption {
       _ = try collecting { try configuration.checkCapture(connection) }
       let reader = CompanyReader(connection: connection, schema: configuration.schema)
       let tables = try configuration.tables.compactMap { name in
-        try collecting { try reader.table(name) }
+        try collecting {
+          var table = try reader.table(name)
+          if let view = configuration.view(of: table) { try table.show(view) }
+          return table
+        }
       }
       let rights = try MirrorRights(configuration.schema, connection)
       faults += rights.faults(makesTables: false)

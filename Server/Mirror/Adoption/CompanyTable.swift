@@ -25,8 +25,13 @@ struct CompanyTable: Sendable, Equatable {
   /// The rights without which the table cannot be adopted; without others, devices' writes go back.
   static let requiredRights = ["SELECT", "UPDATE", "TRIGGER"]
 
+  /// Set if the mirror only reads the rows, and compares them with a copy.
+  var view: ViewSource?
+
   /// The missing ones of the required rights.
-  var lackingRights: [String] { missingRights.filter(Self.requiredRights.contains) }
+  var lackingRights: [String] {
+    missingRights.filter { view == nil ? Self.requiredRights.contains($0) : $0 == "SELECT" }
+  }
 
   func column(_ name: String) -> CompanyColumn? { columns.first { Name($0.name) == Name(name) } }
 
@@ -99,6 +104,8 @@ package struct MirrorAdoption: Codable, Sendable, Equatable {
   package var isPartitioned = false
   /// The writes that the mirror's role may not do.
   package var limits = WriteLimits()
+  /// Set for rows that the mirror only reads, and compares with a copy.
+  package var view: ViewSource?
   /// The chosen meaning of the key; `nil` for the default.
   package var key: MirrorKey?
 

@@ -159,7 +159,8 @@ extension MirrorComparison {
   func compareFormer() async throws {
     let ledger = parts.ledger
     let former = try await parts.pool.run { try ledger.formerTables($0) }
-    for (place, sql) in parts.sql.enumerated() {
+    if former.isEmpty { return }
+    for (place, sql) in try await comparable() {
       guard let table = former[sql.table.name.text] else { continue }
       try await parts.pool.runLocking { try compareFormer(place, sql, table, $0) }
     }

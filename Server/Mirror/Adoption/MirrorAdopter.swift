@@ -55,10 +55,16 @@ package struct MirrorAdopter: Sendable {
       try await check(try configuration.plan(try plan.added(to: .empty) ?? .empty), pool)
       let mirrored = try configuration.plan(try await publish(plan, configuration.renamed))
       try folder.save(configuration)
-      try await install(
+      let ledger = try await install(
         mirrored, TableAdoption(configuration), again: isResumed, isReturning: isReturning, pool,
         tries: tries)
       folder.endFormer()
+      // Outside of the transaction with the tables' locks: a view may take long. The running mirror
+      // repeats failed ones.
+      let sql = mirrored.tables.map {
+        MirrorSQL(table: $0, schema: configuration.schema, mirror: ledger.number)
+      }
+      await MirrorViews(configuration.schema, ledger, pool, { _, _ in }).refresh(sql, all: true)
       return plan
     } catch {
       if isReturning || !isResumed {
@@ -131,8 +137,8 @@ package struct MirrorAdopter: Sendable {
   private func install(
     _ plan: MirrorPlan, _ adoption: TableAdoption, again: Bool, isReturning: Bool,
     _ pool: PostgresPool, tries: Int
-  ) async throws {
-    _ = try await pool.runLocking(tries: tries) {
+  ) async throws -> MirrorLedger {
+    try await pool.runLocking(tries: tries) {
       try adoption.install(plan, again: again, isReturning: isReturning, $0)
     }
   }

@@ -75,6 +75,10 @@ extension CompanyTable {
 
   /// Returns the writes of devices that go back to them, with the reasons.
   func left(_ limits: WriteLimits) -> [AdoptionPlan.LeftPart] {
+    if view != nil {
+      let reason = "the mirror only reads it"
+      return [AdoptionPlan.LeftPart(kind: .write, columns: [], of: Name(name), reason)]
+    }
     let lacks = "the user of the database lacks"
     let whole = limits.missing.map(\.rawValue).filter(missingRights.contains)
     var parts: [(columns: [String], reason: String)] = []
@@ -111,7 +115,7 @@ extension MirrorConfiguration {
     let names = PostgresArray(adoptions.keys.sorted().map { Optional($0) })
     for row in try connection.query(Self.rights, [.text(schema), .array(names)]) {
       let name = try row.text(0)
-      guard let adoption = adoptions[name] else { continue }
+      guard let adoption = adoptions[name], adoption.view == nil else { continue }
       let found = WriteLimits.Found(
         missing: try row.array(1, of: String.self).compactMap(\.self),
         fixed: try row.array(2, of: String.self).compactMap(\.self),

@@ -59,6 +59,8 @@ package struct LogSuitability: Sendable, Equatable {
   var foreign: [String]
   /// Tables with a condition and computed columns: the log does not have the latter.
   var computed: [String] = []
+  /// Views, and tables that the mirror only reads.
+  var views: [String] = []
   /// Tables in a publication with a list of columns: with former rows as a whole in the log,
   /// PostgreSQL would refuse the programs' updates.
   var listed: [String] = []
@@ -67,6 +69,9 @@ package struct LogSuitability: Sendable, Equatable {
 
   /// The reason against it; `nil` if there is none.
   package var obstacle: String? {
+    if let view = views.first {
+      return "triggers of a copy capture the changes of \(view), which the mirror only reads"
+    }
     if version < 140_000 { return "PostgreSQL before 14 marks no transaction in the log" }
     if level != "logical" { return "wal_level is \(level), and has to be logical" }
     if !mayReplicate { return "the mirror's role lacks REPLICATION" }
@@ -118,7 +123,9 @@ package struct LogSuitability: Sendable, Equatable {
           (SELECT count(*) FROM pg_catalog.pg_replication_slots)
             < current_setting('max_replication_slots')::bigint,
           (SELECT count(*) FROM pg_catalog.pg_stat_replication)
-            < current_setting('max_wal_senders')::bigint
+            < current_setting('max_wal_senders')::bigint,
+          ARRAY(SELECT name FROM named JOIN pg_catalog.pg_class c USING (oid)
+            WHERE name = ANY($4::text[]) OR c.relkind IN ('v', 'm', 'f') ORDER BY 1)
         """),
       [
         .text(configuration.schema),
@@ -126,6 +133,10 @@ package struct LogSuitability: Sendable, Equatable {
         .array(
           PostgresArray(
             configuration.adoptions.filter { $0.value.condition != nil }.keys.sorted()
+              .map { Optional($0) })),
+        .array(
+          PostgresArray(
+            configuration.adoptions.filter { $0.value.view != nil }.keys.sorted()
               .map { Optional($0) })),
       ])
     guard let row = rows.first else {
@@ -137,6 +148,7 @@ package struct LogSuitability: Sendable, Equatable {
     computed = try row.array(5, of: String.self).compactMap(\.self)
     listed = try row.array(6, of: String.self).compactMap(\.self)
     (hasSlot, hasSender) = (try row.bool(7), try row.bool(8))
+    views = try row.array(9, of: String.self).compactMap(\.self)
   }
 
   /// Creates a suitability from parts.

@@ -23,13 +23,25 @@ extension MirrorPreview {
       // text: a list of rights
       if !found.missingRights.contains("SELECT") {
         let faults = try sql.faults(connection)
-        if faults.isEmpty { shown.rows = try sql.estimatedRows(connection) }
+        if faults.isEmpty { shown.rows = try rows(of: sql, connection) }
         self.faults += faults
       }
     } catch let fault as MirrorFault {
       faults.append(fault.description)
     }
     tables.append(shown)
+  }
+
+  /// Returns the number of rows. A view that fails makes no adoption impossible.
+  private mutating func rows(
+    of sql: MirrorSQL, _ connection: PostgresConnection
+  ) throws -> Int64? {
+    do {
+      return try sql.estimatedRows(connection)
+    } catch let error as PostgresError where sql.view != nil && error.kind == .server {
+      notes.append("view \(sql.table.name) cannot be read now: \(error.message)")
+      return nil
+    }
   }
 
   /// Adds the tables of a mirror that makes them, and the reasons against them.
@@ -143,7 +155,8 @@ extension MirrorSQL {
   /// Returns the number of rows, as an adoption estimates it.
   func estimatedRows(_ connection: PostgresConnection) throws -> Int64? {
     try connection.transaction(.snapshot) {
-      try $0.query(.once("SELECT e.size FROM (SELECT \(estimate) AS size) e")).first?.int8(0)
+      if view != nil { try $0.execute(ViewSchedule.limit) }
+      return try $0.query(.once("SELECT e.size FROM (SELECT \(estimate) AS size) e")).first?.int8(0)
     }
   }
 }

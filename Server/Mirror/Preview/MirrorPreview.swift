@@ -36,6 +36,8 @@ package struct MirrorPreview: Sendable, Equatable {
     package var parts: [Part] = []
     /// The space's definition of the table; `nil` if the space was not asked.
     package var definition: AdoptionPlan.Definition?
+    /// True if the mirror only reads the rows, and compares them with a copy.
+    package var isView = false
     /// The triggers made by the mirror; 0 if the log is read.
     package var triggers: Int64 = 0
   }
@@ -79,6 +81,7 @@ extension MirrorPreview.Table {
   init(_ table: AdoptionPlan.Table, _ found: CompanyTable, _ left: [AdoptionPlan.LeftPart]) {
     name = table.name
     isPart = table.adoption.condition != nil || table.adoption.space != nil
+    isView = table.adoption.view != nil
     let definition = table.definition
     columns = found.columns.map { column in
       MirrorPreview.Column(

@@ -33,6 +33,8 @@ package struct MirrorGauge: Sendable, Equatable {
   package var returned: Int64 = 0
   /// Writes of programs refused by the mirror's own file.
   package var rejected: Int64 = 0
+  /// Views whose changes do not all reach the space.
+  package var failingViews: Int64 = 0
   /// `nil` if triggers capture.
   package var log: Log?
 

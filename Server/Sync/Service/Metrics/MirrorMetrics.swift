@@ -53,6 +53,10 @@ struct MirrorMetrics {
       to: &text
     ) { $0.deferred }
     write(
+      "ferry_mirror_failing_views", "gauge", "Views whose changes do not all reach the space.",
+      to: &text
+    ) { $0.failingViews }
+    write(
       "ferry_mirror_captured_writes", "gauge", "Writes of programs on their way to the space.",
       to: &text
     ) { $0.captured }

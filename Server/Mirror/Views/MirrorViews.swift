@@ -1,0 +1,214 @@
+import FerryPostgres
+import FerryProtocol
+import Synchronization
+
+/// Compares the copies of views with them, beside the rounds of a mirror. A view that fails keeps the
+/// rows of its copy, and stops no other one; the status has the reason.
+final class MirrorViews: Sendable {
+  private struct State {
+    var schedules: [Name: ViewSchedule] = [:]
+    /// The reasons of this process.
+    var reasons: [Name: String] = [:]
+  }
+
+  private let schema: String
+  private let ledger: MirrorLedger
+  private let pool: any MirrorConnections
+  private let log: Mirror.Log
+  /// Called if a first comparison has filled a copy, and if a view fails or works again.
+  private let onChange: @Sendable (_ isFilled: Bool) -> Void
+  private let state = Mutex(State())
+
+  /// - Parameter pool: connections for the comparisons alone, unless nothing else uses them now.
+  init(
+    _ schema: String, _ ledger: MirrorLedger, _ pool: any MirrorConnections,
+    _ log: @escaping Mirror.Log, onChange: @escaping @Sendable (_ isFilled: Bool) -> Void = { _ in }
+  ) {
+    (self.schema, self.ledger, self.pool) = (schema, ledger, pool)
+    (self.log, self.onChange) = (log, onChange)
+  }
+
+  /// The table of all mirrors about views.
+  static let tables = """
+    CREATE TABLE IF NOT EXISTS ferry_mirror.views(
+      mirror bigint NOT NULL, tab text NOT NULL,
+      filled boolean NOT NULL DEFAULT false,  -- the copy has been compared
+      reason text NOT NULL DEFAULT '',        -- why not all rows travel
+      PRIMARY KEY (mirror, tab));
+    """
+
+  /// Compares the copies that are due, each in a transaction of its own.
+  ///
+  /// - Parameters:
+  ///   - sql: the mirror's tables; others than views are skipped.
+  ///   - all: whether each view is due.
+  func refresh(_ sql: [MirrorSQL], all: Bool = false) async {
+    for sql in sql where !Task.isCancelled {
+      if let view = sql.view { await refresh(sql, view, all) }
+    }
+  }
+
+  private func refresh(_ sql: MirrorSQL, _ view: String, _ all: Bool) async {
+    let (name, begun) = (sql.table.name, ContinuousClock.now)
+    let schedule = state.withLock { $0.schedules[name] ?? ViewSchedule() }
+    var present = ""
+    do {
+      present = try await pool.run { connection in
+        try connection.query(.once(ViewSQL.state), [.text(view)]).first?.text(0) ?? ""
+      }
+      guard all || schedule.isDue(present, at: begun) else { return }
+      let (isFirst, rows) = try await pool.run { try self.compare(sql, view, $0) }
+      record(name, present, from: begun, hasFailed: false)
+      report(rows?.reason, of: name)
+      if isFirst { onChange(true) }
+    } catch {
+      record(name, present, from: begun, hasFailed: true)
+      guard let reason = ViewSchedule.reason(of: error, after: .now - begun) else { return }
+      let ledger = ledger
+      _ = try? await pool.run { try ledger.store(reason, of: name, isFilled: false, $0) }
+      report(reason, of: name)
+    }
+  }
+
+  private func record(
+    _ view: Name, _ present: String, from begun: ContinuousClock.Instant, hasFailed: Bool
+  ) {
+    state.withLock {
+      $0.schedules[view, default: ViewSchedule()]
+        .record(present, from: begun, to: .now, hasFailed: hasFailed)
+    }
+  }
+
+  private func report(_ reason: String?, of view: Name) {
+    let former = state.withLock { state in
+      defer { state.reasons[view] = reason }
+      return state.reasons[view]
+    }
+    if former == reason { return }
+    if let reason {
+      log("error", "view \(view): \(reason)")
+    } else {
+      log("view", "\(view) works again")
+    }
+    onChange(false)
+  }
+
+  /// Gives the copy the rows of the view. Returns `true` for the first comparison, and the rows that
+  /// do not travel.
+  private func compare(
+    _ sql: MirrorSQL, _ view: String, _ connection: PostgresConnection
+  ) throws -> (isFirst: Bool, AmbiguousRows?) {
+    try connection.transaction { connection in
+      try connection.execute(
+        """
+        \(ViewSchedule.limit); SET LOCAL lock_timeout = '2s'; SET LOCAL row_security = off
+        """)
+      let read = ViewSQL(sql: sql)
+      try connection.execute(single: read.lock(view))
+      let found = try CompanyReader(connection: connection, schema: schema).table(
+        sql.table.name.text)
+      let row = try connection.query(.once(try read.refresh(view, found))).first
+      let keys = try row?.int8(2) ?? 0
+      let rows =
+        keys == 0
+        ? nil
+        : AmbiguousRows(
+          keys: keys, first: try row?.array(3, of: String.self) ?? [], rows: try row?.int8(4) ?? 0)
+      let isFirst = try ledger.store(
+        rows?.reason ?? "", of: sql.table.name, isFilled: true, connection)
+      if isFirst {
+        _ = try connection.query(
+          .once(
+            "UPDATE ferry_mirror.adopted SET rows = $3, total = $3 WHERE mirror = $1 AND tab = $2"),
+          [.int8(ledger.number), .text(sql.table.name.text), .int8(try row?.int8(1) ?? 0)])
+      }
+      return (isFirst, rows)
+    }
+  }
+}
+
+/// A view whose changes do not all reach the space.
+package struct FailingView: Sendable, Equatable {
+  package var name: String
+  package var reason: String
+}
+
+/// The views of a mirror in the ledger. All calls block.
+extension MirrorLedger {
+  /// Stores the result of a comparison.
+  ///
+  /// - Parameters:
+  ///   - reason: why not all rows travel; empty if all do.
+  ///   - isFilled: whether the copy has the rows of the view.
+  /// - Returns: `true` if the copy had them never before.
+  fileprivate func store(
+    _ reason: String, of view: Name, isFilled: Bool, _ connection: PostgresConnection
+  ) throws -> Bool {
+    let former = try connection.query(
+      .once("SELECT filled FROM ferry_mirror.views WHERE mirror = $1 AND tab = $2"),
+      [.int8(number), .text(view.text)]
+    ).first?.bool(0)
+    _ = try connection.query(
+      .once(
+        """
+        INSERT INTO ferry_mirror.views AS v (mirror, tab, filled, reason) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (mirror, tab) DO UPDATE
+          SET filled = v.filled OR excluded.filled, reason = excluded.reason
+        WHERE (v.filled, v.reason) IS DISTINCT FROM (v.filled OR excluded.filled, excluded.reason)
+        """),
+      [.int8(number), .text(view.text), .bool(isFilled), .text(Self.storable(reason))])
+    return isFilled && former != true
+  }
+
+  /// Returns the views whose copies have been compared.
+  func filledViews(_ connection: PostgresConnection) throws -> Set<Name> {
+    Set(
+      try connection.query(
+        .once("SELECT tab FROM ferry_mirror.views WHERE mirror = $1 AND filled"), [.int8(number)]
+      ).map { Name(try $0.text(0)) })
+  }
+
+  /// Returns the views whose changes do not all reach the space.
+  func failingViews(_ connection: PostgresConnection) throws -> [FailingView] {
+    try connection.query(
+      .once(
+        "SELECT tab, reason FROM ferry_mirror.views WHERE mirror = $1 AND reason <> '' ORDER BY tab"
+      ),
+      [.int8(number)]
+    ).map { FailingView(name: try $0.text(0), reason: try $0.text(1)) }
+  }
+
+  /// Removes the copies of views.
+  var dropCopies: String {
+    """
+    DO '
+      DECLARE found record;
+      BEGIN
+        FOR found IN SELECT oid::regclass AS target FROM pg_class
+          WHERE relnamespace = ''ferry_mirror''::regnamespace AND relkind = ''r''
+            AND relname ~ ''^view_\(number)_''
+        LOOP
+          EXECUTE format(''DROP TABLE %s'', found.target);
+        END LOOP;
+      END'
+    """
+  }
+}
+
+extension MirrorRounds {
+  /// Returns the rows that the mirror only reads; empty before the first round.
+  var views: [MirrorSQL] {
+    file.withLock { $0 }.map { parts($0).sql.filter { $0.view != nil } } ?? []
+  }
+
+  /// Makes the next round prepare both sides again: the first rows of a copy are there.
+  func prepareAgain() { isChanged.withLock { $0 = true } }
+
+  /// Returns `true` once after ``prepareAgain()``.
+  func endChange() -> Bool {
+    isChanged.withLock { isChanged in
+      defer { isChanged = false }
+      return isChanged
+    }
+  }
+}

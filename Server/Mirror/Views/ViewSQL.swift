@@ -1,0 +1,114 @@
+import FerryProtocol
+
+/// SQL of a copy, and of the comparison with its view.
+///
+/// A copy has the types of devices, whatever those of the view are. So a rounded value never differs
+/// from itself, and the copy keeps no type of the company from being dropped.
+struct ViewSQL {
+  let sql: MirrorSQL
+
+  private var table: MirrorTable { sql.table }
+  private var keys: String { quoted(list: table.key.map(\.name)) }
+  private var all: String { quoted(list: table.all.map(\.name)) }
+
+  /// The statement to make the empty copy. It reads no row: programs wait for its transaction.
+  var makeCopy: String {
+    let columns = table.all.map { column in
+      let collation = column.type == .text ? " COLLATE \"C\"" : ""
+      return "\(quoted(column.name)) \(column.type.rawValue)\(collation)"
+    }
+    return "CREATE TABLE IF NOT EXISTS \(sql.target) "
+      + "(\(columns.joined(separator: ", ")), PRIMARY KEY (\(keys)))"
+  }
+
+  /// Locks the definition of the view until the end of the transaction.
+  func lock(_ view: String) -> String { "SELECT FROM \(view) LIMIT 0" }
+
+  /// The statement to give the copy the rows of the view. It sees one state of the database. Rows
+  /// with an ambiguous key are left out. Returns the numbers of changed rows and of rows, and the
+  /// ambiguous keys: their number, the first one and the number of its rows.
+  ///
+  /// - Parameters:
+  ///   - view: the view's quoted name.
+  ///   - found: the view, as it is now.
+  /// - Throws: ``MirrorFault`` if a column has another type on devices.
+  func refresh(_ view: String, _ found: CompanyTable) throws(MirrorFault) -> String {
+    var values: [String] = []
+    for column in table.all { values.append(try value(of: column, found)) }
+    let keys = keys
+    let places = table.key.indices.map { "k\($0)" }.joined(separator: ", ")
+    let on = table.key.map { "v.\(quoted($0.name)) = t.\(quoted($0.name))" }
+      .joined(separator: " AND ")
+    let isAmbiguous = zip(table.key, 0...).map { "d.k\($1) = r.\(quoted($0.name))" }
+    let isWhole = table.key.map { "r.\(quoted($0.name)) IS NOT NULL" }
+    let isNull = table.key.map { "\(quoted($0.name)) IS NULL" }.joined(separator: " OR ")
+    let sets = table.columns.map { "\(quoted($0.name)) = excluded.\(quoted($0.name))" }
+    let action = sets.isEmpty ? "NOTHING" : "UPDATE SET \(sets.joined(separator: ", "))"
+    return """
+      WITH r(\(all)) AS MATERIALIZED (SELECT \(values.joined(separator: ", ")) FROM \(view) AS t),
+        d(\(places), n) AS MATERIALIZED (SELECT \(keys), count(*) FROM r GROUP BY \(keys)
+          HAVING count(*) > 1 OR \(isNull)),
+        v AS MATERIALIZED (SELECT r.* FROM r WHERE \(isWhole.joined(separator: " AND "))
+          AND NOT EXISTS (SELECT FROM d WHERE \(isAmbiguous.joined(separator: " AND ")))),
+        gone AS (DELETE FROM \(sql.target) t WHERE NOT EXISTS (SELECT FROM v WHERE \(on)) RETURNING 1),
+        changed AS (INSERT INTO \(sql.target)(\(all))
+          SELECT v.* FROM v LEFT JOIN \(sql.target) t ON \(on)
+          WHERE t.\(quoted(table.key[0].name)) IS NULL OR \(sql.differs("v", "t"))
+          ON CONFLICT (\(keys)) DO \(action) RETURNING 1)
+      SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM changed), (SELECT count(*) FROM r),
+        (SELECT count(*) FROM d), f.key, coalesce(f.n, 0)
+      FROM (SELECT 1) one LEFT JOIN (
+        SELECT \(sql.list(table.key.indices.map { "k\($0)::text" })) AS key, n
+        FROM d ORDER BY \(places) LIMIT 1) f ON true
+      """
+  }
+
+  /// Returns the SQL of a value as the copy has it.
+  private func value(
+    of column: MirrorColumn, _ found: CompanyTable
+  ) throws(MirrorFault) -> String {
+    let named = "column \(column.name)"
+    guard let present = found.column(column.name.text) else {
+      throw MirrorFault(description: "\(named) is gone")
+    }
+    guard let type = present.mirrored, type.affinity == column.affinity else {
+      throw MirrorFault(
+        description: "\(named) is \(column.affinity.rawValue) on devices, and its new type "
+          + "\(present.shownType) is not; cast it in the view")
+    }
+    let value = "t.\(quoted(column.name))"
+    switch (type.affinity, type.type) {
+    case (.text, _): return "(\(type.type.keyEncoded(value))) COLLATE \"C\""
+    case (_, .boolean): return "\(value)::integer::bigint"
+    // Four bytes have the same number in other bits.
+    case (_, .double): return "\(value)::text::double precision"
+    default: return "\(value)::\(column.type.rawValue)"
+    }
+  }
+
+  /// A query for a text that changes with the rows of the tables below a view, as PostgreSQL's
+  /// statistics count writes. The parameter is the view's quoted name.
+  static let state = """
+    WITH RECURSIVE r(oid) AS (
+      SELECT to_regclass($1)::oid
+      UNION SELECT n.oid FROM r CROSS JOIN LATERAL (
+        SELECT d.refobjid AS oid FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_depend d
+          ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = w.oid
+            AND d.refclassid = 'pg_catalog.pg_class'::regclass
+        WHERE w.ev_class = r.oid
+        UNION ALL SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = r.oid) n)
+    SELECT coalesce(md5(string_agg(concat_ws(' ', c.oid, pg_relation_filenode(c.oid),
+        pg_stat_get_tuples_inserted(c.oid), pg_stat_get_tuples_updated(c.oid),
+        pg_stat_get_tuples_deleted(c.oid),
+        (SELECT string_agg(w.xmin::text, ' ' ORDER BY w.oid) FROM pg_catalog.pg_rewrite w
+          WHERE w.ev_class = c.oid)), ',' ORDER BY c.oid)), '')
+    FROM r JOIN pg_catalog.pg_class c ON c.oid = r.oid
+    """
+}
+
+extension MirrorSQL {
+  /// The quoted name of the rows that the mirror only reads; `nil` for a table with triggers.
+  var view: String? {
+    table.adoption?.view == nil ? nil : "\(quoted(Name(schema))).\(quoted(table.name))"
+  }
+}

@@ -1,0 +1,205 @@
+import FerryPostgres
+import FerryProtocol
+import FerryTestSupport
+import Synchronization
+import Testing
+
+@testable import FerryMirror
+
+/// Views of a company as read-only tables, without a database.
+@Suite("Views as tables of a space", .hangLimit)
+struct ViewTests {
+  private static let second = Duration.seconds(1)
+
+  @Test("a view is compared when a table below it has changed, and not too often")
+  func schedule() {
+    var schedule = ViewSchedule()
+    let start = ContinuousClock.now
+    #expect(schedule.isDue("a", at: start))
+    schedule.record("a", from: start, to: start + Self.second, hasFailed: false)
+    #expect(!schedule.isDue("b", at: start + Self.second * (ViewSchedule.shareMax - 1)))
+    #expect(schedule.isDue("b", at: start + Self.second * ViewSchedule.shareMax))
+    #expect(!schedule.isDue("a", at: start + Self.second * ViewSchedule.shareMax))
+    #expect(schedule.isDue("a", at: start + ViewSchedule.restMax))
+  }
+
+  @Test("a failed comparison is tried again without a change, and a long one after a long rest")
+  func retries() {
+    var schedule = ViewSchedule()
+    let start = ContinuousClock.now
+    schedule.record("a", from: start, to: start, hasFailed: true)
+    #expect(!schedule.isDue("a", at: start + Self.second))
+    #expect(schedule.isDue("b", at: start + Self.second))
+    #expect(schedule.isDue("a", at: start + ViewSchedule.retryPause))
+    let limit = ViewSchedule.durationMax
+    schedule.record("a", from: start, to: start + limit, hasFailed: true)
+    #expect(!schedule.isDue("b", at: start + limit * (ViewSchedule.shareMax - 1)))
+    #expect(schedule.isDue("b", at: start + limit * ViewSchedule.shareMax))
+    schedule.record("a", from: start, to: start, hasFailed: false)
+    #expect(!schedule.isDue("a", at: start + ViewSchedule.retryPause))
+  }
+
+  @Test("lasting errors have PostgreSQL's words, and passing ones are no fault of a view")
+  func reasons() {
+    func reason(_ state: String, _ words: String, after duration: Duration = .zero) -> String? {
+      ViewSchedule.reason(
+        of: PostgresError(.server, words, sqlState: state), after: duration)
+    }
+    for (state, words) in [
+      ("22012", "division by zero"), ("42501", "permission denied for view totals"),
+      ("42P01", "relation \"totals\" does not exist"), ("55000", "has not been populated"),
+    ] {
+      #expect(reason(state, words) == words)
+    }
+    for state in ["55P03", "40P01", "40001", "53300", "57P01", "57014"] {
+      #expect(reason(state, "passing") == nil, "\(state)")
+    }
+    let limit = ViewSchedule.durationMax
+    #expect(
+      reason("57014", "canceling", after: limit) == "a comparison takes longer than 30 seconds")
+    let lost = PostgresError(.connectionLost, "the connection broke")
+    #expect(ViewSchedule.reason(of: lost, after: limit) == nil)
+    #expect(ViewSchedule.reason(of: CancellationError(), after: limit) == nil)
+    #expect(ViewSchedule.reason(of: MirrorFault(description: "gone"), after: limit) == "gone")
+  }
+
+  @Test("rows with an ambiguous key are named by the first key, with the number of others")
+  func ambiguous() {
+    var rows = AmbiguousRows(keys: 1, first: ["north", "3"], rows: 2)
+    #expect(rows.reason == "several rows of one key do not travel: 2 with the key north, 3")
+    (rows.keys, rows.first) = (4, ["north", nil])
+    #expect(
+      rows.reason
+        == "rows without a key do not travel: 2 with the key north, NULL, and 3 other keys")
+  }
+
+  // MARK: Adopting
+
+  private static func totals(_ total: String = "int8") -> CompanyTable {
+    CompanyTable(
+      name: "totals", kind: "v",
+      columns: [
+        CompanyColumn(name: "customer", type: "int4", shownType: "integer"),
+        CompanyColumn(name: "total", type: total, shownType: total),
+        CompanyColumn(name: "at", type: "timestamptz", shownType: "timestamptz"),
+      ], missingRights: ["INSERT", "UPDATE", "DELETE", "TRIGGER"])
+  }
+
+  private func shown(_ key: String..., kind: String = "v") throws -> CompanyTable {
+    var table = Self.totals()
+    table.kind = kind
+    try table.show(ViewSource(key: key))
+    return table
+  }
+
+  @Test("a view with a named key is a read-only table with the types of devices")
+  func planned() throws {
+    var adoption = MirrorAdoption()
+    let plan = try AdoptionPlan([try shown("customer")], ["totals": adoption])
+    let table = plan.tables[0]
+    #expect(table.definition.key == .value([DeclaredKeyColumn("customer", .integer)]))
+    #expect(table.definition.columns.map(\.name) == ["total", "at"])
+    #expect(table.adoption.limits.missing == WriteLimits.Right.allCases)
+    #expect(table.adoption.view == ViewSource(key: ["customer"]))
+    #expect(table.types.isEmpty && table.adoption.carried.isEmpty)
+    #expect(plan.omitted == ["writes of devices to table totals: the mirror only reads it"])
+    adoption.condition = "total > 0"
+    #expect(throws: MirrorFault.self) {
+      try AdoptionPlan([try shown("customer")], ["totals": adoption])
+    }
+  }
+
+  @Test("a view without a key, or with an unknown column as the key, is refused")
+  func keys() throws {
+    for (key, words) in [([], "it is a view without a key"), (["year"], "has no column year")] {
+      var table = Self.totals()
+      let fault = #expect(throws: MirrorFault.self) { try table.show(ViewSource(key: key)) }
+      #expect(fault?.description.contains(words) == true)
+    }
+    var table = Self.totals()
+    (table.kind, table.key) = ("r", ["customer"])
+    try table.show(ViewSource())
+    #expect(table.key == ["customer"] && table.lackingRights == [])
+    table.missingRights.append("SELECT")
+    #expect(table.lackingRights == ["SELECT"])
+  }
+
+  @Test("a view is recognised by the kind, and no log captures for one")
+  func recognised() throws {
+    var configuration = MirrorConfiguration(
+      name: "crm", server: "", space: "s", database: "", schema: "public")
+    var table = Self.totals()
+    #expect(configuration.view(of: table) == ViewSource())
+    table.kind = "r"
+    #expect(configuration.view(of: table) == nil && !configuration.hasViews)
+    configuration.adoptions["totals"] = MirrorAdoption()
+    configuration.adoptions["totals"]?.view = ViewSource(key: ["customer"])
+    #expect(configuration.view(of: table) == ViewSource(key: ["customer"]))
+    #expect(configuration.hasViews)
+    var suitability = LogSuitability(
+      version: 150_000, level: "logical", mayReplicate: true, mayPublish: true)
+    suitability.views = ["totals"]
+    #expect(suitability.obstacle?.contains("the changes of totals") == true)
+  }
+
+  // MARK: The copy
+
+  private func sql() throws -> [MirrorSQL] {
+    var schema = SpaceSchema.empty
+    let plan = try AdoptionPlan([try shown("customer")], [:])
+    schema = try #require(try plan.added(to: schema))
+    let tables = try MirrorPlan(schema).adopting(["totals": plan.tables[0].adoption]).tables
+    return [0, 7].map { MirrorSQL(table: tables[0], schema: "public", mirror: $0) }
+  }
+
+  @Test("the copy is an empty table of the mirror, and a plan looks at the view itself")
+  func copy() throws {
+    let sql = try sql()
+    #expect(sql[0].target == sql[0].view && sql[1].view == sql[0].target)
+    #expect(sql[1].target.hasPrefix("ferry_mirror.view_7_"))
+    let make = ViewSQL(sql: sql[1]).makeCopy
+    // Programs wait for the transaction that makes it.
+    #expect(!make.contains("SELECT") && !make.contains("\"public\""))
+    #expect(sql[1].estimate == "0::bigint" && sql[0].check.hasSuffix("LIMIT 0"))
+    #expect(make.contains("\"total\" bigint") && make.contains("\"at\" text COLLATE \"C\""))
+  }
+
+  @Test("another type of a view's column is followed if devices have the same, and else a fault")
+  func retyped() throws {
+    let read = ViewSQL(sql: try sql()[1])
+    let view = "public.totals"
+    #expect(try read.refresh(view, Self.totals()) == read.refresh(view, Self.totals("int2")))
+    for type in ["numeric", "float8", "text"] {
+      let fault = #expect(throws: MirrorFault.self) { try read.refresh(view, Self.totals(type)) }
+      #expect(fault?.description.contains("column total is integer on devices") == true)
+    }
+    var lacking = Self.totals()
+    lacking.columns.remove(at: 1)
+    let fault = #expect(throws: MirrorFault.self) { try read.refresh(view, lacking) }
+    #expect(fault?.description == "column total is gone")
+  }
+
+  /// A database that refuses everything with one error.
+  private struct Refusing: MirrorConnections {
+    let error: PostgresError
+
+    func run<Value: Sendable>(
+      _ body: @escaping @Sendable (PostgresConnection) throws -> Value
+    ) async throws -> Value { throw error }
+  }
+
+  @Test("a failing view stops no other one, and each is reported once")
+  func failing() async throws {
+    let sql = try sql()[1]
+    var other = sql
+    other.table.name = "others"
+    let lines = Mutex<[String]>([])
+    let words = PostgresError(.server, "division by zero", sqlState: "22012")
+    let views = MirrorViews(
+      "public", MirrorLedger(number: 7), Refusing(error: words),
+      { _, detail in lines.withLock { $0.append(detail) } })
+    for _ in 0..<2 { await views.refresh([sql, other], all: true) }
+    #expect(
+      lines.withLock { $0 } == ["view totals: division by zero", "view others: division by zero"])
+  }
+}
