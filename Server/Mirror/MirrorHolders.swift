@@ -129,6 +129,7 @@ struct MirrorHolders: Sendable {
       guard let row = try await heldRow(of: entry) else { continue }
       let writes = try await returns(for: [row])
       guard !writes.isEmpty, try await apply(writes), try await isCurrent(entry) else { continue }
+      parts.log("retry", "a transaction goes again: other rows have given way to \(row.table)")
       do {
         try await parts.replica.quarantine.retry(entry.number)
         isAny = true

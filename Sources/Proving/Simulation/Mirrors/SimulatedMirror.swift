@@ -58,6 +58,9 @@ final class SimulatedMirror: @unchecked Sendable {
   let heldRows: Int
   /// The open one of them.
   var longTransaction: LongTransaction?
+  /// Returns whether the company's developers may change the tables: the space defines them as they are
+  /// at the adoptions.
+  var mayRedefine: () -> Bool = { true }
   /// When programs wrote, by their transactions: virtual microseconds.
   var times: [String: Int64] = [:]
 
@@ -115,7 +118,7 @@ final class SimulatedMirror: @unchecked Sendable {
       log: { [self] event, detail in
         log(event, detail)
         // Then it retries or discards operations refused by the server.
-        if event == "applied" || event == "adopting" { observe() }
+        if ["applied", "adopting", "retry"].contains(event) { observe() }
       }, openFile: openFile)
     (sides.taking, sides.numbers) = (taking, numbers)
     sides.save = { [self] in configuration = $0 }
@@ -235,8 +238,7 @@ final class SimulatedMirror: @unchecked Sendable {
           return try rows.map { try Self.values($0, rows.columnCount) }
         }
         let before = try CompanySnapshot(connection, of: tables, name: name)
-        // The space defines the tables as they are at the adoption.
-        for statement in hasRules && plan != nil ? CompanyRules.redefinitions(for: planned) : [] {
+        for statement in hasRules && mayRedefine() ? CompanyRules.redefinitions(for: planned) : [] {
           try connection.execute(statement)
         }
         for statement in statements { try connection.execute(statement) }

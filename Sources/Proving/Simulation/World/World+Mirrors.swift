@@ -11,6 +11,9 @@ extension World {
       // Rules and sequences need a company.
       let mustAdopt = place == 0 && (options.companyRules > 0 || options.hasOrders)
       device.mirrorTables(in: database, adopts: adopts || mustAdopt)
+      device.mirror?.mayRedefine = { [weak self] in
+        self?.devices.compactMap(\.mirror).allSatisfy { $0.plan != nil } ?? false
+      }
     }
   }
 
