@@ -113,5 +113,9 @@ struct MirrorLogTests {
     #expect(try isPublished() == true)
     try connection.execute("ALTER PUBLICATION ferry_mirror_1 DROP TABLE tasks")
     #expect(try MirrorLog.stops(1, connection).map(\.table) == ["tasks"])
+    // The owner of the other one has to drop it.
+    let log = try #require(try MirrorLog(1, connection))
+    try connection.execute("CREATE ROLE plain; SET ROLE plain")
+    #expect(throws: MirrorFault.self) { try log.forgetPublication(connection) }
   }
 }
