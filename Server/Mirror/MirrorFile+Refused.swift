@@ -89,6 +89,20 @@ extension MirrorFile {
     }
   }
 
+  /// Moves changed rows behind a begun step while the record of a refused operation is to be fetched:
+  /// such a row may lack the amounts of others that are refused, and PostgreSQL has them all.
+  func postponeAwaited(_ database: Database) throws {
+    let records = MirrorRecords(plan, database.connection)
+    for operation in try refusedOperations(database.connection)
+    where operation.isAwaited && !operation.isOverruled {
+      guard let table = plan.table(operation.table),
+        let key = try records.key(of: operation.record, in: table),
+        try isNoted(table, key, database.connection)
+      else { continue }
+      try mark(table, try table.values(ofKey: key), database)
+    }
+  }
+
   /// Returns the rows of writes with refused operations, in tables whose columns sum up or merge
   /// writes.
   func refusedRows(

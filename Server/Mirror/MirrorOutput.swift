@@ -38,7 +38,9 @@ struct MirrorOutput: Sendable {
         }
         try parts.file.mark(table, key, database)
       }
-      return (try parts.file.beginTurn(database), unchanged, try parts.file.authors(database))
+      let turn = try parts.file.beginTurn(database)
+      try parts.file.postponeAwaited(database)
+      return (turn, unchanged, try parts.file.authors(database))
     }
     await parts.sides.owners.learn(authors, from: parts.replica)
     try await listRefused()
