@@ -17,7 +17,7 @@ struct MirrorSQL: Sendable {
   /// The table, qualified by the schema. For rows that a mirror only reads, it is the copy.
   var target: String {
     if mirror != 0, table.adoption?.view != nil { return "\(Self.ledger).view_\(tag)" }
-    return "\(quoted(Name(schema))).\(quoted(table.name))"
+    return view ?? "\(quoted(Name(schema))).\(quoted(table.name))"
   }
   /// The function of the capturing triggers. Marks in PostgreSQL's log name the table by it.
   var function: String {
@@ -225,7 +225,7 @@ struct MirrorSQL: Sendable {
   /// The number of rows, as a company's table of one space has them about.
   var estimate: String {
     // The first comparison counts the rows of a copy.
-    if view != nil { return mirror == 0 ? "(SELECT count(*) FROM \(target))" : "0::bigint" }
+    if view != nil { return mirror == 0 ? "(SELECT count(*) FROM \(target) t)" : "0::bigint" }
     if let isOurs = isOfSpace("t") { return "(SELECT count(*) FROM \(target) t WHERE \(isOurs))" }
     return """
       (SELECT CASE WHEN reltuples < 0 THEN (SELECT count(*) FROM \(target)) ELSE reltuples::bigint END

@@ -52,6 +52,9 @@ package final class PostgresRows: RandomAccessCollection, Sendable {
     PostgresType(oid: PQftype(result, Int32(column)))
   }
 
+  /// Returns the modifier of the column's type, such as the digits of a `numeric`; -1 without one.
+  package func columnModifier(_ column: Int) -> Int32 { PQfmod(result, Int32(column)) }
+
   /// Returns the value's bytes, valid while this object lives; nil for NULL.
   func cell(row: Int32, column: Int) -> UnsafeRawBufferPointer? {
     precondition(column >= 0 && column < columnCount, "column \(column) of \(columnCount)")

@@ -1,6 +1,6 @@
 /// A type's object id, as in PostgreSQL's pg_type.dat: the built-in ones never change.
 package struct PostgresType: Sendable, Hashable {
-  let oid: UInt32
+  package let oid: UInt32
 
   package static let bool = Self(oid: 16)
   package static let bytea = Self(oid: 17)

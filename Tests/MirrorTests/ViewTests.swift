@@ -164,6 +164,16 @@ struct ViewTests {
     #expect(make.contains("\"total\" bigint") && make.contains("\"at\" text COLLATE \"C\""))
   }
 
+  @Test("a query is read in the place of a view")
+  func query() throws {
+    var sql = try sql()[1]
+    sql.table.adoption?.view = ViewSource(key: ["customer"], query: "SELECT 1 -- all")
+    #expect(sql.view == "(SELECT 1 -- all\n)" && sql.target.hasPrefix("ferry_mirror.view_7_"))
+    var table = Self.totals()
+    try table.show(ViewSource(key: ["customer"], query: "SELECT 1"))
+    #expect(table.view?.query == "SELECT 1")
+  }
+
   @Test("another type of a view's column is followed if devices have the same, and else a fault")
   func retyped() throws {
     let read = ViewSQL(sql: try sql()[1])

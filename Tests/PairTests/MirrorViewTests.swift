@@ -232,6 +232,52 @@ struct MirrorViewTests {
     #expect(try await company.device.rows(prices) == [[5_000_000_000], [8]])
   }
 
+  @Test("a query is a read-only table, and a query that fails is refused with PostgreSQL's words")
+  func query() async throws {
+    let company = try await Company.make(
+      Self.shop
+        + "CREATE TABLE rates(customer int, part numeric(4,2)); INSERT INTO rates VALUES (1, 0.5)")
+    let stage = company.stage
+    let plain = "SELECT id, name FROM customers WHERE id > 1 -- = all but one"
+    let joined = "SELECT o.id, total, part FROM orders o JOIN rates USING (customer)"
+    let failing = try await company.adopt(
+      "--view", "late=SELECT id FROM nothing", "--view-key", "late=id", exits: 1
+    ).error
+    #expect(
+      failing.contains("the query of view late fails: relation \"nothing\" does not exist"),
+      "\(failing)")
+    let keyless = try await company.adopt("--view", "late=\(plain)", exits: 1).error
+    #expect(keyless.contains("--view-key late=COLUMN,…"), "\(keyless)")
+    let options = [
+      "--view", "late=\(plain)", "--view-key", "late=id", "--view", "parts=\(joined)", "--view-key",
+      "parts=id",
+    ]
+    let plan = try await stage.mirror(["plan"] + company.arguments(options).dropFirst()).output
+    #expect(plan.contains("late") && plan.contains("capture    parts: compared with a copy"))
+    try await stage.mirror(company.arguments(options))
+    try await company.join()
+    let names = "SELECT id, name FROM late ORDER BY id"
+    #expect(try await company.device.rows(names) == [[2, "Bob"]])
+    let parts = "SELECT id, total, part FROM parts ORDER BY id"
+    #expect(try await company.device.rows(parts) == [[1, 10, 0.5], [2, 20, 0.5]])
+    let run = try stage.run()
+    try stage.sql("INSERT INTO customers VALUES (3, 'Cy'); UPDATE rates SET part = 0.25")
+    try await eventually("both queries follow") {
+      try await company.device.exchangeAll()
+      let found = (try await company.device.rows(names), try await company.device.rows(parts))
+      return found == ([[2, "Bob"], [3, "Cy"]], [[1, 10, 0.25], [2, 20, 0.25]])
+    }
+    // No object of the mirror depends on a table of the company.
+    try stage.sql("ALTER TABLE rates DROP COLUMN part")
+    _ = try await run.line { $0.contains("view parts: column") }
+    try stage.sql("INSERT INTO customers VALUES (4, 'Di')")
+    try await eventually("the other query goes on") {
+      try await company.device.exchangeAll()
+      return try await company.device.rows(names).count == 3
+    }
+    try await stop(run)
+  }
+
   @Test("no log captures for a view, and a group has none")
   func refused() async throws {
     let company = try await Company.make(Self.shop)

@@ -53,10 +53,10 @@ enum AdoptCommand {
           token is for all these spaces: see `ferryd token create --all-spaces`.
           """),
       OptionSpec(
-        "view", value: "NAME",
+        "view", value: "NAME[=QUERY]",
         help: """
           A view, or a table that the role may only read, as a read-only table. The mirror compares the \
-          rows with a copy, and needs the right SELECT alone.
+          rows with a copy, and needs the right SELECT alone. With a query, the rows are the query's.
           """, repeated: true),
       OptionSpec(
         "view-key", value: "NAME=COLUMN,…",
@@ -140,7 +140,7 @@ enum AdoptCommand {
         configuration.adoptions[table]?.space = SpaceColumn(column.name, value: value)
       }
     }
-    configuration.tables += try shared(arguments) + views(arguments)
+    configuration.tables += try shared(arguments) + views(arguments).map(\.name)
     return configuration
   }
 
@@ -150,9 +150,10 @@ enum AdoptCommand {
     for table in try arguments.strings("table") + shared(arguments) {
       adoptions[table] = MirrorAdoption()
     }
-    for view in try views(arguments) {
-      adoptions[view] = MirrorAdoption()
-      adoptions[view]?.view = ViewSource()
+    let views = try views(arguments)
+    for view in views {
+      adoptions[view.name] = MirrorAdoption()
+      adoptions[view.name]?.view = ViewSource(query: view.query)
     }
     for (table, text) in try pairs("columns", arguments, example: "tasks=title,done") {
       adoptions[table]?.columns = text.words(at: ",").map(String.init)
@@ -169,21 +170,34 @@ enum AdoptCommand {
       adoptions[table]?.key = key
     }
     for (view, text) in try pairs("view-key", arguments, example: "totals=customer,year") {
-      adoptions[view]?.view = ViewSource(key: text.words(at: ",").map(String.init))
+      let query = adoptions[view]?.view?.query
+      adoptions[view]?.view = ViewSource(key: text.words(at: ",").map(String.init), query: query)
     }
     return adoptions
   }
 
-  /// Returns the names of `--view`.
-  static func views(_ arguments: ParsedArguments) throws -> [String] {
-    let (tables, views) = (arguments.strings("table"), arguments.strings("view"))
-    guard let view = views.first else {
+  /// Returns the views, each with a query or without.
+  static func views(
+    _ arguments: ParsedArguments
+  ) throws -> [(name: String, query: String?)] {
+    let tables = arguments.strings("table")
+    let views = try arguments.strings("view").map { text in
+      let parts = text.parts(at: "=", most: 2).map(String.init)
+      guard parts.allSatisfy({ !$0.isEmpty }) else {
+        throw UsageError(
+          .invalidValue, "'\(text)' names no view, or has no query",
+          why: "--view takes NAME or NAME=QUERY",
+          next: "write --view totals, or --view 'late=SELECT id FROM orders WHERE total > 10'")
+      }
+      return (name: parts[0], query: parts.count == 2 ? parts[1] : nil)
+    }
+    guard let view = views.first?.name else {
       if !tables.isEmpty { return [] }
       throw UsageError(
         .missingOption, "--table is missing", why: "`adopt` makes named tables a space's",
         next: "add --table NAME, or --view NAME")
     }
-    if let both = views.first(where: { tables.contains($0) }) {
+    if let both = views.map(\.name).first(where: tables.contains) {
       throw UsageError(
         .invalidValue, "\(both) is a table and a view",
         why: "the mirror only reads a view", next: "leave out --table \(both) or --view \(both)")
@@ -232,7 +246,8 @@ enum AdoptCommand {
   private static func pairs(
     _ option: String, _ arguments: ParsedArguments, example: String
   ) throws -> [(table: String, text: String)] {
-    let tables = ["table", "shared", "view"].flatMap { arguments.strings($0) }
+    let tables =
+      try ["table", "shared"].flatMap { arguments.strings($0) } + views(arguments).map(\.name)
     return try arguments.strings(option).map { text in
       let parts = text.parts(at: "=", most: 2).map(String.init)
       guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {

@@ -36,7 +36,7 @@ extension TableAdoption {
       let reader = CompanyReader(connection: connection, schema: configuration.schema)
       let tables = try configuration.tables.compactMap { name in
         try collecting {
-          var table = try reader.table(name)
+          var table = try reader.table(name, configuration.adoptions[name]?.view)
           if let view = configuration.view(of: table) { try table.show(view) }
           return table
         }

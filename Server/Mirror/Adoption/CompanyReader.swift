@@ -73,7 +73,13 @@ struct CompanyReader {
   }
 
   private func columns(_ oid: Int64) throws -> [CompanyColumn] {
-    try connection.query(.once(Self.columns), [.int8(oid)]).map { row in
+    try columns(Self.ownColumns, [.int8(oid)])
+  }
+
+  /// - Parameter own: SQL for the columns' names, types and other parts, as `pg_attribute` has them.
+  func columns(_ own: String, _ parameters: PostgresParameters) throws -> [CompanyColumn] {
+    try connection.query(.once("WITH RECURSIVE own AS (\(own)),\(Self.columns)"), parameters).map {
+      row in
       let (schema, name) = (try row.text(8), try row.text(9))
       let origin = CompanyType(
         schema: schema, name: name, parts: try row.array(12, of: String.self).compactMap(\.self),
@@ -108,12 +114,15 @@ struct CompanyReader {
       .once("SELECT set_config('search_path', $1, true)"), [.text(try former.first?.text(0))])
   }
 
+  private static let ownColumns = """
+    SELECT a.*, pg_get_expr(d.adbin, d.adrelid) AS fallback FROM pg_attribute a
+      LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
+    """
+
   /// Follows domains to their base, and types to their parts.
   private static let columns = """
-    WITH RECURSIVE own AS (
-        SELECT a.*, pg_get_expr(d.adbin, d.adrelid) AS fallback FROM pg_attribute a
-          LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-        WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped),
+
       domains(type, base, modifier, required, fallback, depth) AS (
         SELECT DISTINCT atttypid, atttypid, -1, false, NULL::text, 0 FROM own
         UNION ALL SELECT d.type, t.typbasetype, t.typtypmod, d.required OR t.typnotnull,
@@ -144,8 +153,8 @@ struct CompanyReader {
       (SELECT i.name FROM pg_type e JOIN names i ON i.base = b.base AND i.type = e.oid
         WHERE e.typarray = b.base LIMIT 1),
       ARRAY(SELECT DISTINCT p.name FROM names p WHERE p.base = b.base AND p.is_last ORDER BY 1),
-      has_column_privilege(a.attrelid, a.attnum, 'UPDATE'),
-      has_column_privilege(a.attrelid, a.attnum, 'INSERT')
+      coalesce(has_column_privilege(a.attrelid, a.attnum, 'UPDATE'), false),
+      coalesce(has_column_privilege(a.attrelid, a.attnum, 'INSERT'), false)
     FROM own a JOIN bases b ON b.type = a.atttypid JOIN pg_type t ON t.oid = b.base
       JOIN pg_namespace n ON n.oid = t.typnamespace
       CROSS JOIN LATERAL (

@@ -125,7 +125,7 @@ package struct LogSuitability: Sendable, Equatable {
           (SELECT count(*) FROM pg_catalog.pg_stat_replication)
             < current_setting('max_wal_senders')::bigint,
           ARRAY(SELECT name FROM named JOIN pg_catalog.pg_class c USING (oid)
-            WHERE name = ANY($4::text[]) OR c.relkind IN ('v', 'm', 'f') ORDER BY 1)
+            WHERE c.relkind IN ('v', 'm', 'f') ORDER BY 1)
         """),
       [
         .text(configuration.schema),
@@ -133,10 +133,6 @@ package struct LogSuitability: Sendable, Equatable {
         .array(
           PostgresArray(
             configuration.adoptions.filter { $0.value.condition != nil }.keys.sorted()
-              .map { Optional($0) })),
-        .array(
-          PostgresArray(
-            configuration.adoptions.filter { $0.value.view != nil }.keys.sorted()
               .map { Optional($0) })),
       ])
     guard let row = rows.first else {
@@ -148,7 +144,9 @@ package struct LogSuitability: Sendable, Equatable {
     computed = try row.array(5, of: String.self).compactMap(\.self)
     listed = try row.array(6, of: String.self).compactMap(\.self)
     (hasSlot, hasSender) = (try row.bool(7), try row.bool(8))
-    views = try row.array(9, of: String.self).compactMap(\.self)
+    views =
+      configuration.adoptions.filter { $0.value.view != nil }.keys.sorted()
+      + (try row.array(9, of: String.self).compactMap(\.self))
   }
 
   /// Creates a suitability from parts.

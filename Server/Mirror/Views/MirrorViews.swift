@@ -53,9 +53,7 @@ final class MirrorViews: Sendable {
     let schedule = state.withLock { $0.schedules[name] ?? ViewSchedule() }
     var present = ""
     do {
-      present = try await pool.run { connection in
-        try connection.query(.once(ViewSQL.state), [.text(view)]).first?.text(0) ?? ""
-      }
+      present = try await pool.run { try self.state(sql, view, $0) }
       guard all || schedule.isDue(present, at: begun) else { return }
       let (isFirst, rows) = try await pool.run { try self.compare(sql, view, $0) }
       record(name, present, from: begun, hasFailed: false)
@@ -93,20 +91,29 @@ final class MirrorViews: Sendable {
     onChange(false)
   }
 
+  private static let limits = "\(ViewSchedule.limit); SET LOCAL lock_timeout = '2s'"
+
+  private func state(
+    _ sql: MirrorSQL, _ view: String, _ connection: PostgresConnection
+  ) throws -> String {
+    try connection.transaction { connection in
+      try connection.execute(Self.limits)
+      try connection.execute(single: ViewSQL(sql: sql).lock(view))
+      return try connection.query(.once(ViewSQL.state)).first?.text(0) ?? ""
+    }
+  }
+
   /// Gives the copy the rows of the view. Returns `true` for the first comparison, and the rows that
   /// do not travel.
   private func compare(
     _ sql: MirrorSQL, _ view: String, _ connection: PostgresConnection
   ) throws -> (isFirst: Bool, AmbiguousRows?) {
     try connection.transaction { connection in
-      try connection.execute(
-        """
-        \(ViewSchedule.limit); SET LOCAL lock_timeout = '2s'; SET LOCAL row_security = off
-        """)
+      try connection.execute("\(Self.limits); SET LOCAL row_security = off")
       let read = ViewSQL(sql: sql)
       try connection.execute(single: read.lock(view))
-      let found = try CompanyReader(connection: connection, schema: schema).table(
-        sql.table.name.text)
+      let found = try CompanyReader(connection: connection, schema: schema)
+        .table(sql.table.name.text, sql.table.adoption?.view)
       let row = try connection.query(.once(try read.refresh(view, found))).first
       let keys = try row?.int8(2) ?? 0
       let rows =

@@ -21,15 +21,16 @@ struct ViewSQL {
       + "(\(columns.joined(separator: ", ")), PRIMARY KEY (\(keys)))"
   }
 
-  /// Locks the definition of the view until the end of the transaction.
-  func lock(_ view: String) -> String { "SELECT FROM \(view) LIMIT 0" }
+  /// Locks the definitions of the view, and of all tables below it, until the end of the transaction.
+  /// It computes no row.
+  func lock(_ view: String) -> String { "SELECT FROM \(view) t LIMIT 0" }
 
   /// The statement to give the copy the rows of the view. It sees one state of the database. Rows
   /// with an ambiguous key are left out. Returns the numbers of changed rows and of rows, and the
   /// ambiguous keys: their number, the first one and the number of its rows.
   ///
   /// - Parameters:
-  ///   - view: the view's quoted name.
+  ///   - view: the view's rows for a FROM clause.
   ///   - found: the view, as it is now.
   /// - Throws: ``MirrorFault`` if a column has another type on devices.
   func refresh(_ view: String, _ found: CompanyTable) throws(MirrorFault) -> String {
@@ -86,29 +87,25 @@ struct ViewSQL {
     }
   }
 
-  /// A query for a text that changes with the rows of the tables below a view, as PostgreSQL's
-  /// statistics count writes. The parameter is the view's quoted name.
+  /// A query for a text that changes with the rows of the tables that the transaction has locked, as
+  /// PostgreSQL's statistics count writes.
   static let state = """
-    WITH RECURSIVE r(oid) AS (
-      SELECT to_regclass($1)::oid
-      UNION SELECT n.oid FROM r CROSS JOIN LATERAL (
-        SELECT d.refobjid AS oid FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_depend d
-          ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = w.oid
-            AND d.refclassid = 'pg_catalog.pg_class'::regclass
-        WHERE w.ev_class = r.oid
-        UNION ALL SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = r.oid) n)
     SELECT coalesce(md5(string_agg(concat_ws(' ', c.oid, pg_relation_filenode(c.oid),
         pg_stat_get_tuples_inserted(c.oid), pg_stat_get_tuples_updated(c.oid),
         pg_stat_get_tuples_deleted(c.oid),
         (SELECT string_agg(w.xmin::text, ' ' ORDER BY w.oid) FROM pg_catalog.pg_rewrite w
           WHERE w.ev_class = c.oid)), ',' ORDER BY c.oid)), '')
-    FROM r JOIN pg_catalog.pg_class c ON c.oid = r.oid
+    FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation
+    WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation'
+      AND c.relnamespace <> 'pg_catalog'::regnamespace
+      AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
     """
 }
 
 extension MirrorSQL {
-  /// The quoted name of the rows that the mirror only reads; `nil` for a table with triggers.
+  /// The rows that the mirror only reads, for a FROM clause; `nil` for a table with triggers.
   var view: String? {
-    table.adoption?.view == nil ? nil : "\(quoted(Name(schema))).\(quoted(table.name))"
+    guard let view = table.adoption?.view else { return nil }
+    return view.query.map(ViewSource.relation) ?? "\(quoted(Name(schema))).\(quoted(table.name))"
   }
 }

@@ -6,8 +6,13 @@ import FerryProtocol
 package struct ViewSource: Codable, Sendable, Equatable {
   /// The columns that identify a row; empty for the primary key of a table.
   package var key: [String]
+  /// The SQL of the rows; `nil` for those of the view or table with the name.
+  package var query: String?
 
-  package init(key: [String] = []) { self.key = key }
+  package init(key: [String] = [], query: String? = nil) { (self.key, self.query) = (key, query) }
+
+  /// Returns a query for a FROM clause. A comment in it ends with the line.
+  static func relation(_ query: String) -> String { "(\(query)\n)" }
 }
 
 extension MirrorConfiguration {
@@ -38,7 +43,7 @@ extension CompanyTable {
       throw MirrorFault(description: "table \(name) has no column \(absent) for its key")
     }
     var copy = CompanyTable(name: name)
-    copy.view = ViewSource(key: key)
+    copy.view = ViewSource(key: key, query: view.query)
     copy.key = key
     copy.columns = columns.map { column in
       var column = column
