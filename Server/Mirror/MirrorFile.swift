@@ -162,11 +162,11 @@ struct MirrorFile: Sendable {
       """
   }
 
+  /// Marks all rows as changed. Deleted ones that are marked stay so.
   private func markAll(_ table: MirrorTable, _ database: Database) throws {
-    try database.execute(single: "DELETE FROM \(Self.noted(table))")
     try database.execute(
       single: """
-        INSERT INTO \(Self.noted(table)) SELECT \(Self.keys(table, "t.")), m.turn, NULL
+        INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(Self.keys(table, "t.")), m.turn, NULL
         FROM \(quoted(table.name)) AS t, "mirror.turn" AS m
         """)
   }

@@ -1,0 +1,42 @@
+import FerryPersistence
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerryMirror
+
+/// The marks of changed rows in a mirror's file, without PostgreSQL.
+@Suite("Marks of changed rows", .hangLimit)
+struct MarkedRowTests {
+  private static func file(_ columns: DeclaredColumn...) throws -> MirrorFile {
+    var schema = SpaceSchema.empty
+    schema.tables["tasks"] = TableRules(definition: DeclaredTable(key: "id", columns: columns))
+    return MirrorFile(plan: try MirrorPlan(schema))
+  }
+
+  @Test("a deleted row is still to be deleted in PostgreSQL after the space gets a column")
+  func deletedBeforeColumn() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let title = DeclaredColumn("title", .text)
+    let (file, wider) = (try Self.file(title), try Self.file(title, DeclaredColumn("due", .text)))
+    try await database.write { database in
+      try database.connection.addFunction("change_author", argumentCount: 0, callers: .all) {
+        $1.setNull()
+      }
+      try database.execute(
+        "CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT, due TEXT)")
+      try file.prepare(database)
+      try database.execute("INSERT INTO tasks(id) VALUES ('gone'), ('here')")
+      try file.endTurn(try file.beginTurn(database), database)
+      try database.execute("DELETE FROM tasks WHERE id = 'gone'")
+      try wider.prepare(database)
+      var rows: [String] = []
+      try wider.changes(before: try wider.beginTurn(database), database.connection) { row in
+        rows.append("\(row.key[0].keyText ?? "") \(row.values == nil)")
+      }
+      #expect(rows == ["here false", "gone true"])
+    }
+    await database.close()
+  }
+}
