@@ -8,7 +8,7 @@ extension MirrorCommands {
     discussion: """
       Exit code 4: the space does not have all writes of programs. The rows are listed as unsent, or \
       the mirror has stopped itself because a table was changed. Also: two rows have one unique value, \
-      and the second one is listed as deferred. The command works at any moment, also beside a running \
+      and the second one is listed as deferred, or a view fails. The command works at any moment, also beside a running \
       mirror. --json lists all rows.
       """,
     options: [

@@ -37,7 +37,10 @@ extension TableAdoption {
       let tables = try configuration.tables.compactMap { name in
         try collecting {
           var table = try reader.table(name, configuration.adoptions[name]?.view)
-          if let view = configuration.view(of: table) { try table.show(view) }
+          if let view = configuration.view(of: table) {
+            guard configuration.group == nil else { throw MirrorFault.viewInGroup(name) }
+            try table.show(view)
+          }
           return table
         }
       }
@@ -63,6 +66,12 @@ extension TableAdoption {
 }
 
 extension MirrorFault {
+  fileprivate static func viewInGroup(_ name: String) -> MirrorFault {
+    MirrorFault(
+      description: "table \(name) cannot be adopted: the mirror only reads it, and each mirror of "
+        + "the group would compare all rows; adopt it by a mirror of one space")
+  }
+
   /// Throws all of some faults as one; returns if there are none.
   static func raise(_ faults: [MirrorFault]) throws(MirrorFault) {
     if faults.isEmpty { return }
