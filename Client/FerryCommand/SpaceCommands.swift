@@ -52,13 +52,28 @@ enum SpaceCommands {
       Deletes the rows of the space's tables in this file, its history and its token. The space's \
       other devices keep all rows. If the server lacks changes of this device, the command fails and \
       nothing changes.
+
+      With --member, you are no member of the space any more. Your other devices get and send nothing \
+      then.
       """,
-    flags: [FlagSpec("discard", help: "Lose the changes that the server does not have.")],
+    flags: [
+      FlagSpec("discard", help: "Lose the changes that the server does not have."),
+      FlagSpec("member", help: "End your membership on the server, before."),
+    ],
     arguments: [ArgumentSpec("SPACE", help: "The space.", kind: CompletedNames.spaces.kind)]
   ) { arguments in
     let space = try arguments.string("SPACE")
-    try await firstReplica(arguments).spaces.leave(
-      space, discardingChanges: arguments.flag("discard"))
+    let first = try await firstReplica(arguments)
+    if arguments.flag("member") {
+      let replica = try await first.spaces.replica(of: space)
+      // The changes could not be sent afterwards.
+      let pending = try await replica.status().pending
+      guard pending == 0 || arguments.flag("discard") else {
+        throw ReplicaError.unsent(space: space, pending)
+      }
+      try await replica.members.endOwn()
+    }
+    try await first.spaces.leave(space, discardingChanges: arguments.flag("discard"))
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("left", .string(space))]).text
@@ -68,9 +83,14 @@ enum SpaceCommands {
 
   static let spaces = CommandSpec(
     "spaces", summary: "List the spaces of this file.",
-    discussion: "The first line is the space of `ferry init`; the others are those of `ferry join`."
+    discussion: """
+      The first line is the space of `ferry init`; the others are those of `ferry join`. With --mine, it \
+      lists the spaces on the server of which you are a member.
+      """,
+    flags: [FlagSpec("mine", help: "Ask the server for the spaces of which you are a member.")]
   ) { arguments in
     let replica = try await firstReplica(arguments)
+    if arguments.flag("mine") { return try await MemberCommands.printMine(replica, arguments) }
     var rows: [[(String, JSONText)]] = []
     for space in try await [replica] + replica.spaces.replicas() {
       let (status, tracked) = (try await space.status(), try await space.trackedLocals())

@@ -73,8 +73,9 @@ struct AccessRuleTests {
     func read(_ text: String) -> AccessGrants? { AccessGrants(stored: text) }
     let grants = try Self.grants(["notes": .admin, "list-*": .writer])
     #expect(read(String(decoding: grants.encoded(), as: UTF8.self)) == grants)
+    #expect(read("{}") == AccessGrants.none)
     for text in [
-      "", "{}", "[]", "{\"notes\":\"owner\"}", "{\"no tes\":\"reader\"}", "{\"notes\":1}",
+      "", "[]", "{\"notes\":\"owner\"}", "{\"no tes\":\"reader\"}", "{\"notes\":1}",
       "{\"notes\":\"reader\",\"notes\":\"admin\"}", "{\"notes\":\"reader\"} x",
       "{\"notes\":\"reader\",\"n\\u006ftes\":\"admin\"}",
     ] {

@@ -167,7 +167,8 @@ struct ServiceRequestTests {
     let routes: [(method: String, tail: String, need: Role)] = [
       ("GET", "", .reader), ("PUT", "", .admin), ("POST", "/packets", .writer),
       ("GET", "/changes", .reader), ("GET", "/events", .reader), ("POST", "/records", .reader),
-      ("GET", "/schema", .reader), ("POST", "/devices", .reader),
+      ("GET", "/schema", .reader), ("POST", "/devices", .reader), ("GET", "/members", .reader),
+      ("GET", "/invitations", .admin),
       ("PUT", "/devices/0199c306-6400-7000-800a-11ce00000001", .writer),
     ]
     let fixture = ServiceFixture(spaces: ["notes", "other"])

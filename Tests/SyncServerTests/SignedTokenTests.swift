@@ -91,7 +91,7 @@ struct SignedTokenTests {
     #expect(SignedText(String(repeating: "A", count: 16 << 10) + "..") == nil)
   }
 
-  @Test("tokens with claims that do not fit are refused, those without grants are forbidden")
+  @Test("tokens with claims that do not fit are refused, those without grants have none")
   func claims() async throws {
     let mint = try await SignedTokenMint.make()
     source.document = mint.keys
@@ -102,7 +102,7 @@ struct SignedTokenTests {
       #expect(try await verifier.verify(text(token)).problemCode == .unauthorized, "\(name)")
     }
     for (name, token) in mint.grantless {
-      #expect(try await verifier.verify(text(token)).problemCode == .forbidden, "\(name)")
+      #expect(try await verifier.verify(text(token)).get().grants == .none, "\(name)")
     }
   }
 

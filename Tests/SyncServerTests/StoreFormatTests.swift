@@ -21,7 +21,7 @@ struct StoreFormatTests {
         Issue.record("\(error)")
         return
       }
-      #expect(reason.contains("its format is \(version), and this version needs format 7"))
+      #expect(reason.contains("its format is \(version), and this version needs format 8"))
     }
   }
 

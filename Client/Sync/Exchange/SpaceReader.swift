@@ -25,20 +25,20 @@ package struct SpaceReader: Sendable {
   /// Returns the space with the caller's role; `nil` if there is no such space.
   package func space() async throws -> SpaceInfo? {
     do {
-      return try await explained { try await api.space(create: false) }
+      return try await SyncAPI.explained { try await api.space(create: false) }
     } catch ReplicaError.refused(let problem) where problem.code == .unknownSpace {
       return nil
     }
   }
 
   package func schema() async throws -> SpaceSchema {
-    try await explained { try await api.schema() }
+    try await SyncAPI.explained { try await api.schema() }
   }
 
   /// Returns the reason why a schema could not be put in force now; `nil` if it could. Nothing
   /// changes. Needs an admin's token.
   package func obstacle(to schema: SpaceSchema) async throws -> String? {
-    try await explained {
+    try await SyncAPI.explained {
       let body = try await api.send(.post, "/schema", body: schema.encoded()).body
       var (fits, detail): (Bool, String?) = (false, nil)
       try body.withUnsafeBytes { buffer in
@@ -54,8 +54,11 @@ package struct SpaceReader: Sendable {
       return fits ? nil : detail ?? "the server accepts no such schema"
     }
   }
+}
 
-  private func explained<Value>(_ body: () async throws -> Value) async throws -> Value {
+extension SyncAPI {
+  /// Runs a request without retries. Its errors are ``ReplicaError``.
+  static func explained<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
       return try await body()
     } catch let error as AskedToWait {

@@ -37,12 +37,19 @@ struct SyncAPI: Sendable {
     func update(packetBytesMax: Int) { packetBytes.withLock { $0 = packetBytesMax } }
   }
 
+  /// The addresses of requests.
+  enum Scope {
+    case space
+    /// The server's own, about no single space.
+    case server
+  }
+
   init(
     _ server: ServerAccess, transport: any Transport, surroundings: ReplicaSurroundings,
-    shared: Shared
+    shared: Shared, scope: Scope = .space
   ) {
     client = NetworkClient(
-      Self.configuration(server.address, surroundings.limits), transport: transport,
+      Self.configuration(server.address, scope, surroundings.limits), transport: transport,
       connectivity: surroundings.connectivity,
       surroundings: surroundings.network)
     self.server = server
@@ -53,11 +60,11 @@ struct SyncAPI: Sendable {
 
   /// Returns the client's settings, without retries: only the sync knows when to repeat a request.
   private static func configuration(
-    _ address: ServerAddress, _ limits: Limits
+    _ address: ServerAddress, _ scope: Scope, _ limits: Limits
   ) -> NetworkConfiguration {
     var base = BaseURL(address.url)
     while base.url.ends(with: "/") { base.url.removeLast() }
-    base.url += "/v1/spaces/\(address.space)"
+    base.url += scope == .space ? "/v1/spaces/\(address.space)" : "/v1"
     base.headers.add(ProtocolVersion.header, "\(ProtocolVersion.current)")
     var configuration = NetworkConfiguration(base)
     configuration.retry = .never

@@ -146,8 +146,9 @@ package struct SyncEngine: Sendable {
     return server
   }
 
-  func api(of server: ServerAccess) -> SyncAPI {
-    SyncAPI(server, transport: transport, surroundings: surroundings, shared: shared)
+  func api(of server: ServerAccess, scope: SyncAPI.Scope = .space) -> SyncAPI {
+    SyncAPI(
+      server, transport: transport, surroundings: surroundings, shared: shared, scope: scope)
   }
 
   /// Repeats a request after a temporary failure, with exponential back-off, jitter and the

@@ -35,7 +35,7 @@ extension Problem {
       )
     case .forbidden:
       (
-        "ask for a token with another role or for this space",
+        "ask an admin of the space for another role, for an invitation, or for a token of this space",
         (
           "You are not permitted to do this.", "Ask the owner of the data for the permission."
         )
@@ -64,6 +64,11 @@ extension Problem {
           "The server has no room for your changes.",
           "Delete records that are not needed, or ask for a larger quota. Your changes are safe."
         )
+      )
+    case .unknownInvitation:
+      (
+        "ask for another invitation: `ferry invite`",
+        ("The invitation is not valid any more.", "Ask for another one.")
       )
     case .notFound: ("check the address that you gave to `ferry init --server URL`", rejected)
     case .schemaConflict: (schemaNext, rejected)

@@ -23,6 +23,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
   case writeQuota = "write_quota"
   case streamQuota = "stream_quota"
   case unknownSpace = "unknown_space"
+  case unknownInvitation = "unknown_invitation"
   case notFound = "not_found"
   case methodNotAllowed = "method_not_allowed"
   case operationRefused = "operation_refused"
@@ -69,6 +70,7 @@ public enum ProblemCode: String, Sendable, CaseIterable {
     case .writeQuota: (429, .retry, "The daily write quota is reached")
     case .streamQuota: (429, .retry, "Too many event streams are open")
     case .unknownSpace: (404, .fix, "There is no such space")
+    case .unknownInvitation: (404, .fix, "There is no such invitation")
     case .notFound: (404, .fix, "There is nothing at this address")
     case .methodNotAllowed: (405, .fix, "The method is not allowed here")
     case .operationRefused: (422, .fix, "The packet contains operations that can never be applied")

@@ -47,6 +47,13 @@ enum AccessOptions {
       "jwt-leeway", value: "TIME", help: "The largest difference from the issuer's clock.",
       kind: .duration, default: "60s", environment: "FERRY_JWT_LEEWAY"),
     OptionSpec(
+      "create-spaces", value: "WHO",
+      help: """
+        Who may create spaces: admins of the name, or all users, the owners of tokens and the \
+        subjects of JSON Web Tokens. --quota-spaces bounds their number.
+        """,
+      kind: .choice(["admins", "users"]), default: "admins", environment: "FERRY_CREATE_SPACES"),
+    OptionSpec(
       "rate-limit", value: "N", help: "Requests a second of each principal; 0 for no limit.",
       kind: .integer(0...1_000_000), default: String(RateLimits.standard.requests),
       environment: "FERRY_RATE_LIMIT"),
@@ -100,6 +107,7 @@ enum AccessOptions {
     configuration.auditRetention = max(
       .seconds(1), try arguments.duration("audit-retention"))
     configuration.issuer = try issuer(arguments)
+    configuration.usersCreateSpaces = try arguments.string("create-spaces") == "users"
   }
 
   private static func origin(_ text: String) throws -> WebOrigin {

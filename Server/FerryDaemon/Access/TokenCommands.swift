@@ -33,8 +33,9 @@ enum TokenCommands {
       OptionSpec(
         "owner", value: "TEXT",
         help: """
-          The person or service that owns the token. Tokens of one owner are one principal: they \
-          share devices, quotas and rates.
+          The user, a person or service, that owns the token. Tokens of one owner are one principal: \
+          they share devices, quotas and rates. A token with an owner needs no space: the user may be \
+          a member of spaces.
           """),
       OptionSpec(
         "expires", value: "TIME", help: "How long the token is valid; by default without a limit.",
@@ -48,6 +49,9 @@ enum TokenCommands {
     examples: [
       ExampleSpec(
         "For the devices of one space", "ferryd token create --space notes --role writer"),
+      ExampleSpec(
+        "For a user, who may be invited to spaces",
+        "ferryd token create --owner ada --out ada.token"),
       ExampleSpec(
         "For an administrator, into a file",
         "ferryd token create --all-spaces --role admin --name ops --out ops.token"),
@@ -173,15 +177,19 @@ enum TokenCommands {
         roles[pattern] = try required(role)
       }
     }
-    guard let grants = AccessGrants(roles) else {
+    let owner = arguments.stringIfPresent("owner")
+    guard
+      let grants = roles.isEmpty && owner != nil ? .some(AccessGrants.none) : AccessGrants(roles)
+    else {
       throw UsageError(
         .missingOption, "the token names no space, or more than \(AccessGrants.countMax)",
-        why: "--space NAME names a space, and --all-spaces means all",
-        next: "write --space NAME --role ROLE")
+        why:
+          "--space NAME names a space, --all-spaces means all, and a user with --owner needs none",
+        next: "write --space NAME --role ROLE, or --owner NAME")
     }
     let lifetime = try arguments.durationIfPresent("expires").map { $0.components.seconds }
     let request = TokenRequest(
-      name: arguments.stringIfPresent("name") ?? "", owner: arguments.stringIfPresent("owner"),
+      name: arguments.stringIfPresent("name") ?? "", owner: owner,
       grants: grants, lifetime: lifetime)
     if let fault = request.fault {
       throw UsageError(

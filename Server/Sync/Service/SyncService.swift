@@ -20,6 +20,8 @@ package final class SyncService: Sendable {
     package var missions: MissionService?
     /// The origins whose pages may use the service.
     package var crossOrigin = CrossOriginRule.none
+    /// True if every user may create spaces, and not only admins.
+    package var usersCreateSpaces = false
     /// Streams of events at once.
     package var streamLimit = Int.max
     /// Streams of events of one address; `nil` for no limit.
@@ -146,6 +148,11 @@ package final class SyncService: Sendable {
     case .open(let handler): return try await handler(handlers)(&context)
     case .administrator(let handler):
       let caller = try await access.caller(&context)
+      return try await memory.run(endpoint.memory, context) { () async throws(Problem) in
+        try await handler(handlers)(context, caller)
+      }
+    case .user(let handler):
+      let caller = try await access.user(&context)
       return try await memory.run(endpoint.memory, context) { () async throws(Problem) in
         try await handler(handlers)(context, caller)
       }

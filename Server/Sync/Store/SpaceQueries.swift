@@ -18,12 +18,7 @@ extension SyncStore {
     let epoch = makeEpoch()
     return try await plain(.writing) { connection in
       try connection.together {
-        let id = try connection.rows(
-          SpaceQueries.addOwnName,
-          [.text(name.value), .text(mark.principal.account.id), .integer(quota)]
-        ) { try $0.integer(0) }.first
-        if let id { try connection.insertSpace(id, name, epoch: epoch, by: mark) }
-        return try connection.space(named: name)
+        try connection.createSpace(name, epoch: epoch, by: mark, quota: quota)
       }
     }
   }
@@ -93,6 +88,19 @@ extension PlainConnection {
       }
       return space
     }
+  }
+
+  /// Makes a space within the transaction under way, unless it is there. Returns it; `nil` if the
+  /// principal of `mark` has created as many as `quota` already.
+  func createSpace(
+    _ name: SpaceName, epoch: Epoch, by mark: AuditMark, quota: Int64
+  ) throws -> SpaceSummary? {
+    let id = try rows(
+      SpaceQueries.addOwnName,
+      [.text(name.value), .text(mark.principal.account.id), .integer(quota)]
+    ) { try $0.integer(0) }.first
+    if let id { try insertSpace(id, name, epoch: epoch, by: mark) }
+    return try space(named: name)
   }
 
   /// Makes a space within the transaction under way, unless it is there.

@@ -1,7 +1,7 @@
 /// The format of a store's data, the same in PostgreSQL and in SQLite.
 enum StoreFormat {
   /// The version read and written by this ferryd.
-  static let version = 7
+  static let version = 8
 
   /// Throws if another version wrote the data.
   static func check(_ found: Int) throws(StoreError) {

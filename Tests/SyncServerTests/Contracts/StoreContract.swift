@@ -18,7 +18,7 @@ package struct StoreContract: Sendable, CustomStringConvertible {
   /// All contracts.
   package static let all: [StoreContract] =
     chains + buffering + transactions + pulling + values + clocks + crowds + histories
-    + administration + access
+    + administration + access + members
     + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
     + batches + retention + prunedHistories + digests + historyHashes + timelines + knownHistories
     + missions + bundles + ownership + sizes + slices + tables + columns + quotas + deviceAges

@@ -13,6 +13,7 @@ package final class AccessGate: Sendable {
     /// True if a token was ever made, by the last look-up; `nil` before the first.
     var hasHadTokens: Bool?
     var cache = IdentityCache()
+    var memberships = MembershipCache()
     var uses: [TokenID: Int64] = [:]
     var limiter: RateLimiter
     var secrets = SecretFilter()
@@ -74,11 +75,51 @@ package final class AccessGate: Sendable {
   package func admit(
     _ visitor: Visitor, to space: SpaceName, need: Role
   ) async throws(StoreError) -> Result<Admission, Problem> {
-    try await identify(visitor).flatMap { AccessRule.decide($0, space: space, need: need) }
+    let identity: Identity
+    switch try await recognise(visitor) {
+    case .success(let found): identity = found
+    case .failure(let problem): return .failure(problem)
+    }
+    let decision = AccessRule.decide(identity, space: space, need: need)
+    // Memberships count only if the credential is not enough.
+    guard case .failure = decision, identity.principal.user != nil else { return decision }
+    return AccessRule.decide(try await addingMemberships(to: identity), space: space, need: need)
   }
 
-  /// Returns the identity behind a request, with any permissions.
+  /// Returns the identity behind a request with all permissions, those of memberships too.
   package func identify(
+    _ visitor: Visitor
+  ) async throws(StoreError) -> Result<Identity, Problem> {
+    switch try await recognise(visitor) {
+    case .success(let identity): .success(try await addingMemberships(to: identity))
+    case .failure(let problem): .failure(problem)
+    }
+  }
+
+  private func addingMemberships(to identity: Identity) async throws(StoreError) -> Identity {
+    guard let user = identity.principal.user else { return identity }
+    let (now, known, generation) = state.withLock { state in
+      let now = clock.uptime()
+      return (
+        now, state.memberships.lookUp(user, now: now), state.memberships.generation
+      )
+    }
+    var identity = identity
+    if let known {
+      identity.memberships = known
+    } else {
+      identity.memberships = try await store.roles(of: user)
+      let found = identity.memberships
+      state.withLock { $0.memberships.store(found, of: user, now: now, in: generation) }
+    }
+    return identity
+  }
+
+  /// Looks memberships up again from now on: some have changed.
+  func forgetMemberships() { state.withLock { $0.memberships.forgetAll() } }
+
+  /// Returns the identity behind a credential, with the credential's own permissions.
+  private func recognise(
     _ visitor: Visitor
   ) async throws(StoreError) -> Result<Identity, Problem> {
     if try await isOpen() {

@@ -8,12 +8,19 @@ enum AccessRule {
   static func decide(
     _ identity: Identity, space: SpaceName, need: Role
   ) -> Result<Admission, Problem> {
-    guard let role = identity.grants.role(in: space) else {
-      return .failure(Problem(.forbidden, "the token is not for space \(space)"))
+    guard let role = identity.role(in: space) else {
+      return .failure(
+        Problem(
+          .forbidden,
+          identity.principal.user == nil
+            ? "the token is not for space \(space)"
+            : "you are not a member of space \(space), and the token is not for it"))
     }
     guard role >= need else {
+      let subject = identity.memberships[space] == role ? "your" : "the token's"
       return .failure(
-        Problem(.forbidden, "the token's role is \(role.rawValue); this needs \(need.rawValue)"))
+        Problem(
+          .forbidden, "\(subject) role is \(role.rawValue); this needs \(need.rawValue)"))
     }
     return .success(
       Admission(

@@ -4,6 +4,8 @@ import FerryProtocol
 package struct Identity: Sendable, Equatable {
   package let principal: Principal
   package let grants: AccessGrants
+  /// The roles of the user as a member, by space (SPEC.md §41).
+  package var memberships: [SpaceName: Role] = [:]
   /// From then on the credential is refused: milliseconds since 1970, `nil` for never.
   package let expiry: Int64?
 
@@ -20,6 +22,24 @@ package struct Identity: Sendable, Equatable {
 
   /// Every sender, as long as no token was created.
   package static let anonymous = Identity(.anonymous, AccessGrants(everywhere: .admin))
+
+  /// Returns the role in a space; `nil` if there is none.
+  package func role(in space: SpaceName) -> Role? {
+    switch (grants.role(in: space), memberships[space]) {
+    case (let granted?, let own?): max(granted, own)
+    case (let granted, let own): granted ?? own
+    }
+  }
+
+  /// True if any space may be administered.
+  package var administersAny: Bool {
+    grants.administersAny || memberships.values.contains(.admin)
+  }
+
+  /// The spaces of which anything may be read.
+  package var readable: [SpacePattern] {
+    grants.list.map(\.pattern) + memberships.keys.map { SpacePattern($0) }.sorted()
+  }
 
   /// Returns whether the credential is refused at a moment of the wall clock.
   package func isExpired(at now: Int64) -> Bool { expiry.map { now >= $0 } ?? false }

@@ -51,6 +51,9 @@ package struct Principal: Sendable, Hashable, CustomStringConvertible {
     return Principal(known: String(Substring(rest.dropFirst())))
   }
 
+  /// The user: the owner of tokens, or the subject of a JSON Web Token. `nil` for all others.
+  package var user: UserID? { UserID(id) }
+
   /// Creates a user of the server's own command line.
   package init(commandLine user: String) {
     self.init(known: "local:\(String(user.prefix(64)))")

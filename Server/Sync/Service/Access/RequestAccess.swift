@@ -88,9 +88,17 @@ struct RequestAccess: Sendable {
     _ request: HTTPRequest, _ route: Route
   ) async throws(Problem) -> Identity {
     let identity = try await identify(request, route)
-    guard identity.grants.administersAny else {
+    guard identity.administersAny else {
       throw Problem(.forbidden, "this needs the role admin")
     }
+    return identity
+  }
+
+  /// Returns the caller of a route about the caller's own spaces, who may have any rights.
+  func user(_ context: inout RequestContext) async throws(Problem) -> Identity {
+    let identity = try await identify(context.request, context.match.route)
+    context.principal = identity.principal
+    try count(&context)
     return identity
   }
 

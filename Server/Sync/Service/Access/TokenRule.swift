@@ -68,6 +68,10 @@ package struct TokenRequest: Sendable, Equatable {
         return "the \(part) contains \(hidden), which is not a visible character"
       }
     }
+    if grants.roles.isEmpty, owner == nil {
+      return
+        "a token needs spaces, as {\"notes\":\"writer\"}, or an owner who is a member of spaces"
+    }
     if let lifetime, lifetime < 1 || lifetime > Self.secondsMax {
       return "a token is valid for 1 to \(Self.secondsMax) seconds, or for ever"
     }
@@ -97,8 +101,7 @@ extension TokenRequest: JSONMessage {
   package mutating func members(_ json: inout JSONMembers) throws(MalformedMessage) {
     try json.defaulted("name", &name)
     try json.nullable("owner", &owner)
-    try json.required(
-      "spaces", &grants, missing: "a token needs the member spaces, as {\"notes\":\"writer\"}")
+    try json.defaulted("spaces", &grants)
     try json.nullable("expiresIn", &lifetime)
     try json.check(fault)
   }

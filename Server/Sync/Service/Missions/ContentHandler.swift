@@ -25,7 +25,7 @@ struct ContentHandler: Sendable {
     try access.count(&context)
     let desk = try missions.service()
     guard let hash = ContentHash(context.match.itemText ?? "") else { throw .unknownContent }
-    let blob = try await readableBlob(hash, identity.grants)
+    let blob = try await readableBlob(hash, in: identity.readable)
     guard let blob else { throw .unknownContent }
     guard let path = desk.blobs.file(of: hash) else {
       let representation = Representation(
@@ -93,10 +93,10 @@ struct ContentHandler: Sendable {
 
   /// Returns the content, if a space readable by the caller names it.
   private func readableBlob(
-    _ hash: ContentHash, _ grants: AccessGrants
+    _ hash: ContentHash, in spaces: [SpacePattern]
   ) async throws(Problem) -> MissionBlob? {
     try await core.ask { (store) async throws(StoreError) in
-      for (pattern, _) in grants.list {
+      for pattern in spaces {
         if let blob = try await store.readableBlob(hash, in: pattern) { return blob }
       }
       return nil

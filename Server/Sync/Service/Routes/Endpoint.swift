@@ -27,6 +27,9 @@ package struct Endpoint: Sendable {
     /// Of a caller who administers some space.
     case administrator(
       @Sendable (Handlers) -> (RequestContext, Identity) async throws(Problem) -> HTTPResponse)
+    /// Of every caller with a credential, about the caller's own spaces.
+    case user(
+      @Sendable (Handlers) -> (RequestContext, Identity) async throws(Problem) -> HTTPResponse)
     /// About a space whose members the caller is one of.
     case space(
       @Sendable (Handlers) -> (RequestContext, SpaceName) async throws(Problem) -> HTTPResponse)

@@ -16,6 +16,7 @@ struct Handlers: Sendable {
   let changes: ChangeHandler
   let events: EventHandler
   let deviceNames: DeviceNameHandler
+  let members: MemberHandler
 
   // Missions and bundles.
   let missions: MissionHandler
@@ -48,6 +49,8 @@ struct Handlers: Sendable {
     events = EventHandler(
       core: core, gate: parts.gate, hub: parts.hub, streams: streams, lifecycle: lifecycle)
     deviceNames = DeviceNameHandler(core: core)
+    members = MemberHandler(
+      core: core, gate: parts.gate, usersCreateSpaces: parts.usersCreateSpaces)
 
     let calls = MissionCalls(core: core, missions: parts.missions)
     missions = MissionHandler(core: core, missions: calls, memory: memory)

@@ -19,6 +19,10 @@ package enum Route: String, Sendable, CaseIterable {
   case digests = "/v1/spaces/{space}/digests"
   case devices = "/v1/spaces/{space}/devices"
   case device = "/v1/spaces/{space}/devices/{device}"
+  case members = "/v1/spaces/{space}/members"
+  case membership = "/v1/spaces/{space}/membership"
+  case invitations = "/v1/spaces/{space}/invitations"
+  case invitation = "/v1/spaces/{space}/invitations/{id}"
   case missions = "/v1/spaces/{space}/missions"
   case mission = "/v1/spaces/{space}/missions/{mission}"
   case bundles = "/v1/spaces/{space}/bundles"
@@ -26,6 +30,8 @@ package enum Route: String, Sendable, CaseIterable {
   case bundleReports = "/v1/spaces/{space}/bundle-reports"
   case upload = "/v1/spaces/{space}/blobs/{sha256}"
   case blob = "/v1/blobs/{sha256}"
+  case user = "/v1/user"
+  case acceptance = "/v1/invitations"
   case tokens = "/v1/tokens"
   case token = "/v1/tokens/{id}"
   case tokenRotation = "/v1/tokens/{id}/rotation"
@@ -57,7 +63,13 @@ extension Route {
     case .metrics: Endpoint.reading(nil, isServedOnReserve: true, .open { $0.status.metrics })
     case .console: Endpoint.reading(nil, .open { $0.console.file })
     case .blob: Endpoint.reading(.reader, .open { $0.content.download })
-    case .spaces: Endpoint.reading(.admin, memory: .list, .administrator { $0.spaceViews.spaces })
+    case .spaces:
+      Endpoint.reading(.admin, memory: .list, .administrator { $0.spaceViews.spaces }) + [
+        Endpoint("POST", nil, content: .tokenRequest, .user { $0.members.createSpace })
+      ]
+    case .user: Endpoint.reading(nil, memory: .list, .user { $0.members.ownSpaces })
+    case .acceptance:
+      [Endpoint("POST", nil, content: .tokenRequest, .user { $0.members.accept })]
     case .tokens:
       Endpoint.reading(.admin, memory: .page, .administrator { $0.tokens.list }) + [
         Endpoint("POST", .admin, content: .tokenRequest, .administrator { $0.tokens.create })
@@ -89,6 +101,18 @@ extension Route {
       [Endpoint("POST", .reader, content: .message, memory: .list, .space { $0.deviceNames.list })]
         + Endpoint.reading(.admin, memory: .list, .space { $0.spaceViews.devices })
     case .device: [Endpoint("PUT", .writer, content: .message, .member { $0.deviceNames.setName })]
+
+    // Members and invitations.
+    case .members:
+      Endpoint.reading(.reader, memory: .list, .space { $0.members.members }) + [
+        Endpoint("PUT", .admin, content: .tokenRequest, .member { $0.members.setRole })
+      ]
+    case .membership: [Endpoint("DELETE", .reader, .member { $0.members.leave })]
+    case .invitations:
+      Endpoint.reading(.admin, memory: .list, .space { $0.members.invitations }) + [
+        Endpoint("POST", .admin, content: .tokenRequest, .member { $0.members.invite })
+      ]
+    case .invitation: [Endpoint("DELETE", .admin, .member { $0.members.revokeInvitation })]
 
     // Missions and bundles.
     case .missions: Endpoint.reading(.reader, memory: .page, .space { $0.missions.list })

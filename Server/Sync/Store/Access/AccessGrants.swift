@@ -25,6 +25,9 @@ package struct AccessGrants: Sendable, Equatable {
     broad = roles.keys.filter { $0.space == nil }.sorted()
   }
 
+  /// No permissions: those of a user who is a member of spaces at most.
+  package static let none = AccessGrants(known: [:])
+
   /// Creates grants of one role for one space.
   package init(_ space: SpaceName, _ role: Role) {
     self.init(known: [SpacePattern(space): role])
@@ -69,7 +72,8 @@ package struct AccessGrants: Sendable, Equatable {
 
   /// For people: `writer of notes, reader of list-*`.
   package var text: String {
-    list.map { pattern, role in
+    if roles.isEmpty { return "as a member" }
+    return list.map { pattern, role in
       "\(role.rawValue) of \(pattern == .everything ? "all spaces" : pattern.text)"
     }.joined(separator: ", ")
   }
@@ -78,7 +82,7 @@ package struct AccessGrants: Sendable, Equatable {
 /// As JSON: `{"list-7":"writer","*":"reader"}`.
 extension AccessGrants: JSONValue {
   /// Stands for grants that are read next.
-  static var blank: Self { Self(known: [:]) }
+  static var blank: Self { .none }
 
   package func write(to json: inout JSONWriter) {
     json.object { json in
@@ -89,7 +93,7 @@ extension AccessGrants: JSONValue {
     }
   }
 
-  /// Reads the JSON object; a pattern twice, an unknown role and no pattern at all are refused.
+  /// Reads the JSON object; a pattern twice and an unknown role are refused.
   package init(from reader: inout JSONReader, _ rules: ReadingRules) throws(MalformedMessage) {
     var roles: [SpacePattern: Role] = [:]
     try reader.object { (key, reader) throws(MalformedMessage) in
@@ -108,7 +112,6 @@ extension AccessGrants: JSONValue {
         throw reader.malformed("more than \(Self.countMax) spaces")
       }
     }
-    guard !roles.isEmpty else { throw reader.malformed("no space is named") }
     self.init(known: roles)
   }
 

@@ -14,6 +14,11 @@ package enum AuditAction: String, Sendable, CaseIterable {
   case tokenCreated = "token_created"
   case tokenRotated = "token_rotated"
   case tokenRevoked = "token_revoked"
+  case memberAdded = "member_added"
+  case memberChanged = "member_changed"
+  case memberRemoved = "member_removed"
+  case invitationCreated = "invitation_created"
+  case invitationRevoked = "invitation_revoked"
 }
 
 /// The principal that causes a change, and the time. A store writes the audit entry in the same

@@ -23,7 +23,8 @@ enum PostgresDistribution {
 
   /// The small tables, which each server has whole.
   static let copied = [
-    "ferry_schema", "meta", "space_names", "access_tokens", "token_secrets", "audit",
+    "ferry_schema", "meta", "space_names", "access_tokens", "token_secrets", "members",
+    "invitations", "audit",
   ]
 
   /// All tables: first the small ones and the spaces, which the others go by.

@@ -10,7 +10,8 @@ enum PostgresStoreSchema {
     CREATE TABLE space_names(
       id bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
       name text COLLATE "C" PRIMARY KEY,
-      creator text COLLATE "C"
+      creator text COLLATE "C",
+      title text NOT NULL DEFAULT ''
     );
     CREATE INDEX space_names_by_creator ON space_names(creator) WHERE creator IS NOT NULL;
     -- `newest` is the operation at the head, by which a cursor knows its history again.
@@ -215,6 +216,27 @@ enum PostgresStoreSchema {
       expires_at bigint
     );
     CREATE INDEX token_secrets_by_token ON token_secrets(token);
+    -- The members of spaces, and the invitations to them, apart from the spaces: a user's are in many.
+    CREATE TABLE members(
+      principal text COLLATE "C" NOT NULL,
+      space bigint NOT NULL,
+      role text NOT NULL,
+      since bigint NOT NULL,
+      made_by text NOT NULL,
+      PRIMARY KEY(principal, space)
+    );
+    CREATE INDEX members_by_space ON members(space, principal);
+    CREATE TABLE invitations(
+      hash bytea PRIMARY KEY,
+      id text COLLATE "C" NOT NULL,
+      space bigint NOT NULL,
+      role text NOT NULL,
+      once bigint NOT NULL,
+      created_at bigint NOT NULL,
+      expires_at bigint NOT NULL,
+      made_by text COLLATE "C" NOT NULL
+    );
+    CREATE UNIQUE INDEX invitations_by_space ON invitations(space, created_at, id);
     CREATE TABLE audit(
       number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
       at bigint NOT NULL,

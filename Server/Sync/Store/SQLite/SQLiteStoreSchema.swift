@@ -7,7 +7,8 @@ enum SQLiteStoreSchema {
     CREATE TABLE space_names(
       id INTEGER PRIMARY KEY,
       name TEXT NOT NULL UNIQUE,
-      creator TEXT
+      creator TEXT,
+      title TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX space_names_by_creator ON space_names(creator) WHERE creator IS NOT NULL;
     -- `staging`: rows are written behind the head; see `StagingState`. `overlap`: a place up to which
@@ -243,6 +244,27 @@ enum SQLiteStoreSchema {
       expires_at INTEGER
     ) WITHOUT ROWID;
     CREATE INDEX token_secrets_by_token ON token_secrets(token);
+    -- The members of spaces, and the invitations to them.
+    CREATE TABLE members(
+      principal TEXT NOT NULL,
+      space INTEGER NOT NULL,
+      role TEXT NOT NULL,
+      since INTEGER NOT NULL,
+      made_by TEXT NOT NULL,
+      PRIMARY KEY(principal, space)
+    ) WITHOUT ROWID;
+    CREATE INDEX members_by_space ON members(space, principal);
+    CREATE TABLE invitations(
+      hash BLOB PRIMARY KEY,
+      id TEXT NOT NULL,
+      space INTEGER NOT NULL,
+      role TEXT NOT NULL,
+      once INTEGER NOT NULL,
+      created_at INTEGER NOT NULL,
+      expires_at INTEGER NOT NULL,
+      made_by TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX invitations_by_space ON invitations(space, created_at, id);
     CREATE TABLE audit(
       number INTEGER PRIMARY KEY AUTOINCREMENT,
       at INTEGER NOT NULL,

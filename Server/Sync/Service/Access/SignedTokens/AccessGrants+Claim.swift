@@ -13,6 +13,7 @@ extension AccessGrants {
   init(readingClaim reader: inout JSONReader) throws(MalformedMessage) {
     if try reader.peek() == UInt8(ascii: "{") {
       try self.init(from: &reader, .standard)
+      guard !roles.isEmpty else { throw reader.malformed("no space is named") }
       return
     }
     var words = GrantWords()

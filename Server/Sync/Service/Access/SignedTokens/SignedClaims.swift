@@ -30,6 +30,7 @@ struct SignedClaims: Equatable {
   private(set) var expiry: Int64?
   private(set) var notBefore: Int64?
   private(set) var issuedAt: Int64?
+  /// `nil` without the claim: the user may be a member of spaces.
   private(set) var grants: AccessGrants?
 
   /// Reads the claims. A duplicate name of a member is refused at every depth.
@@ -86,12 +87,8 @@ struct SignedClaims: Equatable {
           "its subject (sub) is missing, has control or invisible characters, or is too long "
             + "together with the issuer"))
     }
-    guard let grants else {
-      return .failure(
-        Problem(
-          .forbidden, "the JSON Web Token grants nothing: it has no claim \(rules.grantsClaim)"))
-    }
-    return .success(Identity(principal, grants, expiry: expiry.map { $0 + rules.leeway }))
+    return .success(
+      Identity(principal, grants ?? .none, expiry: expiry.map { $0 + rules.leeway }))
   }
 
   private func fault(_ rules: ClaimRules, now: Int64) -> String? {

@@ -1,0 +1,191 @@
+import FerryNetworking
+import FerryPlatform
+import FerryProtocol
+
+/// The members of a space, and invitations to it. Get them with ``Replica/members``.
+///
+/// All calls ask the server, and throw ``ReplicaError``: ``ReplicaError/offline(_:)`` without a network,
+/// ``ReplicaError/refused(_:)`` with the server's reason.
+///
+/// ```swift
+/// let invitation = try await replica.members.invite(as: .writer)
+/// print(invitation.link)  // https://sync.example.org/join#K7Q2M-0TN4R-…
+/// ```
+public struct Members: Sendable {
+  let replica: Replica
+
+  /// Returns the members of the space, by user.
+  public func all() async throws -> [Member] {
+    try await asking { try await $0.members() }
+  }
+
+  /// Gives a user a role. A user without one becomes a member. Needs the role admin.
+  public func set(_ role: Role, for user: UserID) async throws {
+    try await asking { try await $0.setRole(role, of: user) }
+  }
+
+  /// Ends the membership of a user. Needs the role admin. The user's devices keep their rows, and get and
+  /// send nothing any more.
+  public func remove(_ user: UserID) async throws {
+    try await asking { try await $0.setRole(nil, of: user) }
+  }
+
+  /// Ends the membership of this replica's user. ``Spaces/leave(_:discardingChanges:)`` then deletes the
+  /// rows on this device.
+  public func endOwn() async throws {
+    try await asking { try await $0.endMembership() }
+  }
+
+  /// An invitation with the link to send.
+  public struct Invited: Sendable, Equatable {
+    /// The invitation; its code is in this answer only.
+    public let invitation: Invitation
+    /// The server and the code as one text.
+    public let link: InvitationLink
+  }
+
+  /// Creates an invitation. Needs the role admin.
+  ///
+  /// - Parameters:
+  ///   - role: the role of users who accept it.
+  ///   - validity: 1 second to 365 days.
+  ///   - isOnce: true if one user alone may accept it.
+  public func invite(
+    as role: Role, for validity: Duration = .seconds(604_800),
+    isOnce: Bool = false
+  ) async throws -> Invited {
+    let server = try await replica.serverURL()
+    let request = InvitationRequest(
+      role: role, lifetime: validity.components.seconds, isOnce: isOnce)
+    let invitation = try await asking { try await $0.invite(request) }
+    return Invited(
+      invitation: invitation,
+      link: InvitationLink(server: server, code: invitation.code ?? ""))
+  }
+
+  /// Returns the invitations in force, oldest first, without codes. Needs the role admin.
+  public func invitations() async throws -> [Invitation] {
+    try await asking { try await $0.invitations() }
+  }
+
+  /// Revokes an invitation. Users who have accepted it stay members. Needs the role admin.
+  ///
+  /// - Parameter id: ``Invitation/id``.
+  public func revoke(_ id: String) async throws {
+    try await asking { try await $0.revokeInvitation(id) }
+  }
+
+  private func asking<T: Sendable>(
+    _ body: @Sendable (SyncAPI) async throws -> T
+  ) async throws -> T {
+    let engine = replica.engine
+    return try await ReplicaError.converting {
+      let api = try await engine.api()
+      return try await engine.retrying { try await body(api) }
+    }
+  }
+}
+
+extension Replica {
+  /// The members of this replica's space.
+  public var members: Members { Members(replica: self) }
+
+  /// Returns the token of this replica for a server; `nil` for another server.
+  package func storedToken(for url: String) async throws -> String? {
+    try await ReplicaError.converting {
+      guard try await thread.run({ try $0.identity().server })?.url == url else { return nil }
+      return try await thread.run { [engine] in try engine.access($0) }.token()
+    }
+  }
+
+  fileprivate func serverURL() async throws -> String {
+    try await ReplicaError.converting {
+      guard let address = try await thread.run({ try $0.identity().server }) else {
+        throw ReplicaError.notConfigured
+      }
+      return address.url
+    }
+  }
+}
+
+extension Spaces {
+  /// Returns the user of this replica's token, and the user's spaces on the server, by name. Spaces that
+  /// the token alone permits are not among them.
+  ///
+  /// ```swift
+  /// for space in try await replica.spaces.mine().spaces { print(space.title, space.role) }
+  /// ```
+  public func mine() async throws -> OwnSpaces {
+    try await asking { try await $0.ownSpaces() }
+  }
+
+  /// Creates a space on the server, with this replica's user as admin, and joins it with this file.
+  ///
+  /// - Parameters:
+  ///   - name: 1 to 63 characters of `A-Z a-z 0-9 . _ -`.
+  ///   - title: the title for people, 200 bytes at most.
+  /// - Throws: ``ReplicaError/refused(_:)`` if there is a space of this name, or if the server lets
+  ///   only admins create spaces.
+  @discardableResult
+  public func create(_ name: String, title: String = "") async throws -> Replica {
+    guard let space = SpaceName(name) else {
+      throw ReplicaError.refused(
+        Problem(.unknownSpace, "'\(name)' is not a space's name: 1 to 63 of A-Z a-z 0-9 . _ -"))
+    }
+    let request = SpaceRequest(space: space, title: title)
+    _ = try await asking { try await $0.createSpace(request) }
+    return try await join(name)
+  }
+
+  /// Accepts an invitation, and joins its space with this file.
+  ///
+  /// - Parameter code: the code; of a link, ``InvitationLink/code``.
+  /// - Throws: ``ReplicaError/refused(_:)`` if there is no such invitation any more.
+  @discardableResult
+  public func accept(_ code: String) async throws -> Replica {
+    let membership = try await asking { try await $0.accept(code: code) }
+    return try await join(membership.space.value)
+  }
+
+  private func asking<T: Sendable>(
+    _ body: @Sendable (SyncAPI) async throws -> T
+  ) async throws -> T {
+    let engine = replica.engine
+    return try await ReplicaError.converting {
+      let access = try await replica.thread.run { try engine.access($0) }
+      let api = engine.api(of: access, scope: .server)
+      return try await engine.retrying { try await body(api) }
+    }
+  }
+}
+
+/// The requests of a user whose file takes part in no space yet.
+package struct UserAccount: Sendable {
+  private let api: SyncAPI
+
+  /// - Throws: ``ReplicaError/badAddress(_:)``.
+  package init(
+    _ url: String, token: String?, certificateAuthorities: String? = nil,
+    transport: any Transport = SystemTransport(),
+    in surroundings: ReplicaSurroundings = .system
+  ) throws {
+    // The requests name no space.
+    let address = try ServerAddress(
+      checking: url, space: "none", certificateAuthorities: certificateAuthorities)
+    api = SyncAPI(
+      ServerAccess(address: address, token: token), transport: transport,
+      surroundings: surroundings, shared: SyncAPI.Shared(), scope: .server)
+  }
+
+  package func spaces() async throws -> OwnSpaces {
+    try await SyncAPI.explained { try await api.ownSpaces() }
+  }
+
+  package func create(_ request: SpaceRequest) async throws {
+    try await SyncAPI.explained { _ = try await api.createSpace(request) }
+  }
+
+  package func accept(_ code: String) async throws -> Membership {
+    try await SyncAPI.explained { try await api.accept(code: code) }
+  }
+}

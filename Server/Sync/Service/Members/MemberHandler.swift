@@ -1,0 +1,169 @@
+import FerryCryptography
+import FerryHTTPServer
+import FerryProtocol
+
+/// Answers requests about users, members and invitations (SPEC.md §41).
+struct MemberHandler: Sendable {
+  let core: ServiceCore
+  let gate: AccessGate
+  /// True if every user may create spaces.
+  let usersCreateSpaces: Bool
+
+  // MARK: The caller's own spaces
+
+  func ownSpaces(
+    _ context: RequestContext, _ caller: Identity
+  ) async throws(Problem) -> HTTPResponse {
+    guard let user = caller.principal.user else {
+      return .json(OwnSpaces(user: nil, spaces: []).encoded())
+    }
+    let spaces = try await core.ask { (store) async throws(StoreError) in
+      try await store.memberships(of: user)
+    }
+    return .json(OwnSpaces(user: user, spaces: spaces).encoded())
+  }
+
+  func createSpace(
+    _ context: RequestContext, _ caller: Identity
+  ) async throws(Problem) -> HTTPResponse {
+    let request = try core.read(context.request.body, SpaceRequest.init(decoding:limits:))
+    let user = try Self.user(caller)
+    guard usersCreateSpaces || caller.grants.role(in: request.space) == .admin else {
+      throw Problem(
+        .forbidden,
+        "on this server only admins create spaces (ferryd serve --create-spaces users)")
+    }
+    let (quota, mark) = (core.quotas.spaces, core.mark(caller.principal))
+    let created = try await core.ask { (store) async throws(StoreError) in
+      try await store.createSpace(request, of: user, by: mark, quota: quota)
+    }
+    guard let created else {
+      throw Problem(.forbidden, "there is a space \(request.space); choose another name")
+    }
+    let space = try created.get()
+    gate.forgetMemberships()
+    return .json(
+      SpaceInfo(
+        space: space.name, epoch: space.epoch, head: space.head, role: .admin,
+        serverTime: core.clock.wall()
+      ).encoded(), status: 201)
+  }
+
+  func accept(
+    _ context: RequestContext, _ caller: Identity
+  ) async throws(Problem) -> HTTPResponse {
+    let text = try core.read(context.request.body, AcceptRequest.init(decoding:limits:)).code
+    let user = try Self.user(caller)
+    guard let code = InvitationCode(text) else { throw .unknownInvitation }
+    let mark = core.mark(caller.principal)
+    let membership = try await core.ask { (store) async throws(StoreError) in
+      try await store.accept(hash: code.hash, as: user, by: mark)
+    }.get()
+    gate.forgetMemberships()
+    return .json(membership.encoded())
+  }
+
+  private static func user(_ caller: Identity) throws(Problem) -> UserID {
+    guard let user = caller.principal.user else {
+      throw Problem(
+        .forbidden,
+        "this needs a user: a token with an owner (ferryd token create --owner NAME), or a JSON "
+          + "Web Token")
+    }
+    return user
+  }
+
+  // MARK: Members
+
+  func members(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let space = try await core.find(name)
+    let members = try await core.ask { (store) async throws(StoreError) in
+      try await store.members(of: space.id)
+    }
+    return .json(MembersAnswer(members: members).encoded())
+  }
+
+  func setRole(
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
+  ) async throws(Problem) -> HTTPResponse {
+    let request = try core.read(context.request.body, MemberRequest.init(decoding:limits:))
+    try await setRole(request.role, of: request.user, in: name, admission)
+    return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
+  }
+
+  /// Ends the caller's own membership.
+  func leave(
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
+  ) async throws(Problem) -> HTTPResponse {
+    guard let user = admission.principal.user else {
+      throw Problem(.forbidden, "a token without an owner is no member")
+    }
+    try await setRole(nil, of: user, in: name, admission)
+    return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
+  }
+
+  private func setRole(
+    _ role: Role?, of user: UserID, in name: SpaceName, _ admission: Admission
+  ) async throws(Problem) {
+    let space = try await core.find(name)
+    let mark = core.mark(admission.principal)
+    let problem = try await core.ask { (store) async throws(StoreError) in
+      try await store.setRole(
+        role, of: user, in: space, isServerAdmin: admission.isServerAdmin, by: mark)
+    }
+    if let problem { throw problem }
+    gate.forgetMemberships()
+  }
+
+  // MARK: Invitations
+
+  func invitations(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let space = try await core.find(name)
+    let now = core.clock.wall()
+    let found = try await core.ask { (store) async throws(StoreError) in
+      try await store.invitations(to: space.id)
+    }
+    return .json(InvitationsAnswer(invitations: found.filter { now < $0.expiresAt }).encoded())
+  }
+
+  func invite(
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
+  ) async throws(Problem) -> HTTPResponse {
+    let request = try core.read(context.request.body, InvitationRequest.init(decoding:limits:))
+    let space = try await core.find(name)
+    let mark = core.mark(admission.principal)
+    var random = SystemRandomNumberGenerator()
+    let code = InvitationCode(random: &random)
+    let hash = code.hash
+    var invitation = Invitation(
+      id: Hexadecimal.text(hash.prefix(8)), role: request.role, isOnce: request.isOnce,
+      createdAt: mark.at, expiresAt: mark.at + request.lifetime * 1_000, maker: mark.principal.id)
+    let isAdded = try await core.ask { [invitation] (store) async throws(StoreError) in
+      try await store.addInvitation(invitation, hash: hash, to: space, by: mark)
+    }
+    guard isAdded else {
+      throw Problem(
+        .storageQuota,
+        "the space has \(Invitation.countMax) invitations; revoke some of them first")
+    }
+    invitation.code = code.text
+    return .json(invitation.encoded(), status: 201)
+  }
+
+  func revokeInvitation(
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
+  ) async throws(Problem) -> HTTPResponse {
+    let id = context.match.itemText ?? ""
+    let space = try await core.find(name)
+    let mark = core.mark(admission.principal)
+    let wasThere = try await core.ask { (store) async throws(StoreError) in
+      try await store.removeInvitation(id, to: space, by: mark)
+    }
+    guard wasThere else { throw .unknownInvitation }
+    return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
+  }
+}
