@@ -21,6 +21,8 @@ extension MirrorFile {
     var canRetry: Bool
     /// True if another device has replaced a confirmed write, with a reason.
     var isOverruled: Bool
+    /// The reason for devices, of PostgreSQL's answer to a step.
+    var answer: String?
   }
 
   /// Returns the rows of refused transactions, with their entries of the quarantine. The replica
@@ -74,7 +76,7 @@ extension MirrorFile {
         WHERE state < 2 AND seq > (SELECT min(seq) FROM ferry_quarantine) GROUP BY tbl, record)
       SELECT entry, q.tbl, q.record, kind = 'delete', code, detail, EXISTS (
           SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record), holder,
-        code IS NULL OR own.seq > q.seq OR other.seq > q.seq, code IS 'overruled'
+        code IS NULL OR own.seq > q.seq OR other.seq > q.seq, code IS 'overruled', q.reason
       FROM ferry_quarantine AS q
         LEFT JOIN later AS own ON own.tbl = q.tbl AND own.record = q.record
         LEFT JOIN later AS other ON other.tbl = q.tbl AND other.record = q.holder
@@ -85,7 +87,8 @@ extension MirrorFile {
         entry: row.int64(0), table: row.text(1), record: row.text(2),
         isDelete: row.int64(3) != 0, reason: row.isNull(4) ? nil : row.text(5),
         holder: row.optionalText(7), isAwaited: row.int64(6) != 0,
-        canRetry: !row.isNull(8) && row.int64(8) != 0, isOverruled: row.int64(9) != 0)
+        canRetry: !row.isNull(8) && row.int64(8) != 0, isOverruled: row.int64(9) != 0,
+        answer: row.optionalText(10))
     }
   }
 
@@ -177,7 +180,8 @@ extension MirrorFile {
       reason: operation.reason.map { "the space refuses \(subject): \($0)" }
         ?? "the space refuses another row of the same transaction",
       canRetry: operation.canRetry, isGone: operation.isDelete,
-      holder: try operation.holder.flatMap { try records.key(of: $0, in: table) })
+      holder: try operation.holder.flatMap { try records.key(of: $0, in: table) },
+      answer: operation.answer)
   }
 }
 

@@ -89,7 +89,7 @@ struct MirrorFile: Sendable {
       CREATE TABLE IF NOT EXISTS "mirror.later"(id INTEGER PRIMARY KEY);
       CREATE TABLE IF NOT EXISTS "mirror.unsent"(
         tab TEXT NOT NULL, key TEXT NOT NULL, reason TEXT NOT NULL, retry INTEGER NOT NULL,
-        gone INTEGER NOT NULL, holder TEXT, PRIMARY KEY(tab, key));
+        gone INTEGER NOT NULL, holder TEXT, answer TEXT, PRIMARY KEY(tab, key));
       CREATE TABLE IF NOT EXISTS "mirror.dropped"(
         tab TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(tab, record)) WITHOUT ROWID;
       CREATE TABLE IF NOT EXISTS "mirror.replaced"(seq INTEGER PRIMARY KEY);

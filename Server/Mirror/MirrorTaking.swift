@@ -187,11 +187,12 @@ struct MirrorTaking {
     _ failure: FailedWrite, _ key: [String?], isGone: Bool, canRetry: Bool
   ) throws {
     try database.execute(
-      "INSERT OR REPLACE INTO \"mirror.unsent\" VALUES (?, ?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO \"mirror.unsent\" VALUES (?, ?, ?, ?, ?, ?, ?)",
       [
         .text(failure.write.table), .text(try Self.text(of: key)), .text(failure.reason),
         .integer(canRetry ? 1 : 0), .integer(isGone ? 1 : 0),
         try failure.holder.map { .text(try Self.text(of: $0)) } ?? .null,
+        failure.write.reason.map { .text($0) } ?? .null,
       ])
   }
 
@@ -351,10 +352,11 @@ extension MirrorFile {
       guard case .text(let table) = row["tab"], let key = try Self.key(row["key"]),
         case .text(let reason) = row["reason"]
       else { continue }
-      found.unsent.append(
-        UnsentRow(
-          table: table, key: key, reason: reason, canRetry: row["retry"] == .integer(1),
-          isGone: row["gone"] == .integer(1), holder: try Self.key(row["holder"])))
+      var unsent = UnsentRow(
+        table: table, key: key, reason: reason, canRetry: row["retry"] == .integer(1),
+        isGone: row["gone"] == .integer(1), holder: try Self.key(row["holder"]))
+      if case .text(let answer) = row["answer"] { unsent.answer = answer }
+      found.unsent.append(unsent)
     }
     for row in try database.query("SELECT tab, record FROM \"mirror.dropped\"") {
       guard case .text(let table) = row["tab"], case .text(let record) = row["record"] else {

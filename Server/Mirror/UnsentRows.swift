@@ -12,6 +12,8 @@ struct UnsentRow: Sendable, Equatable, CustomStringConvertible {
   var isGone = false
   /// The key of the record with the row's unique value, if this is the reason.
   var holder: [String?]?
+  /// The reason for devices, if it is PostgreSQL's answer to a step.
+  var answer: String?
 
   var description: String {
     "\(table) \(key.map { $0 ?? "NULL" }.joined(separator: ", ")): \(reason)"
@@ -91,6 +93,7 @@ struct UnsentRows: Sendable {
           .array(PostgresArray(rows.map { Optional($0.canRetry) })),
           .array(PostgresArray(rows.map { Optional($0.isGone) })),
           .array(PostgresArray(rows.map { $0.holder.map(RowKeys.text) })),
+          .array(PostgresArray(rows.map { $0.answer.map(MirrorLedger.storable) })),
         ])
     }
   }
@@ -102,10 +105,11 @@ struct UnsentRows: Sendable {
     """
 
   private static let storeAll = """
-    INSERT INTO ferry_mirror.unsent(mirror, tab, key, reason, retry, gone, holder)
-    SELECT $1, tab, key::text[], reason, retry, gone, holder::text[]
-    FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::boolean[], $7::text[])
-      r(tab, key, reason, retry, gone, holder)
+    INSERT INTO ferry_mirror.unsent(mirror, tab, key, reason, retry, gone, holder, answer)
+    SELECT $1, tab, key::text[], reason, retry, gone, holder::text[], answer
+    FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::boolean[], $7::text[],
+      $8::text[])
+      r(tab, key, reason, retry, gone, holder, answer)
     """
 
   // MARK: Sent writes
@@ -193,6 +197,13 @@ struct UnsentRows: Sendable {
     }
   }
 
+  /// Gives the captured rows the reasons of the answers that the space has refused.
+  private static let answer = """
+    UPDATE ferry_mirror.captured c SET reason = u.answer FROM ferry_mirror.unsent u
+    WHERE c.mirror = $1 AND c.xid = pg_current_xact_id() AND c.kind IN ('S', 'D')
+      AND u.mirror = c.mirror AND u.tab = c.tab AND u.key = c.key AND u.answer IS NOT NULL
+    """
+
   /// Captures the rows due for a retry, and forgets those equal in the space. Returns the number of
   /// retried rows.
   func retry(
@@ -211,6 +222,7 @@ struct UnsentRows: Sendable {
       }
       _ = try connection.query(.once(sql.forgetAbsent))
     }
+    if count > 0 { _ = try connection.query(.once(Self.answer), [.int8(mirror)]) }
     return count
   }
 }

@@ -53,11 +53,12 @@ struct MirrorTakingTests {
       CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT);
       INSERT INTO tasks VALUES ('one', 'x'), ('two', 'y');
       CREATE TABLE ferry_quarantine(seq INTEGER PRIMARY KEY, entry INTEGER, tbl TEXT, record TEXT,
-        kind TEXT, code TEXT, detail TEXT, holder TEXT);
+        kind TEXT, code TEXT, detail TEXT, holder TEXT, reason TEXT);
       CREATE TABLE ferry_operations(seq INTEGER PRIMARY KEY, tbl TEXT, record TEXT, state INTEGER);
-      INSERT INTO ferry_quarantine VALUES (11, 4, 'tasks', 'one', 'insert', 'code', 'taken', 'two'),
-        (12, 4, 'tasks', 'two', 'update', NULL, NULL, NULL),
-        (13, 4, 'tasks', 'three', 'delete', NULL, NULL, NULL);
+      INSERT INTO ferry_quarantine VALUES
+        (11, 4, 'tasks', 'one', 'insert', 'code', 'taken', 'two', NULL),
+        (12, 4, 'tasks', 'two', 'update', NULL, NULL, NULL, NULL),
+        (13, 4, 'tasks', 'three', 'delete', NULL, NULL, NULL, 'the company refuses it');
       CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
       INSERT INTO ferry_refresh VALUES ('tasks', 'one')
       """)

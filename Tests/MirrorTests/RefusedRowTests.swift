@@ -11,7 +11,7 @@ import Testing
 @Suite("Rows of refused transactions", .hangLimit)
 struct RefusedRowTests {
   private static let refusal = """
-    INSERT INTO ferry_quarantine VALUES (11, 4, 'tasks', 't', 'KIND', NULL, NULL, NULL);
+    INSERT INTO ferry_quarantine VALUES (11, 4, 'tasks', 't', 'KIND', NULL, NULL, NULL, NULL);
     INSERT INTO ferry_refresh VALUES ('tasks', 't')
     """
 
@@ -30,7 +30,7 @@ struct RefusedRowTests {
       """
       CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, n INTEGER);
       CREATE TABLE ferry_quarantine(seq INTEGER PRIMARY KEY, entry INTEGER, tbl TEXT, record TEXT,
-        kind TEXT, code TEXT, detail TEXT, holder TEXT);
+        kind TEXT, code TEXT, detail TEXT, holder TEXT, reason TEXT);
       CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
       INSERT INTO tasks VALUES ('t', -73)
       """)
