@@ -103,6 +103,10 @@ struct ViewTests {
     #expect(table.adoption.view == ViewSource(key: ["customer"]))
     #expect(table.types.isEmpty && table.adoption.carried.isEmpty)
     #expect(plan.omitted == ["writes of devices to table totals: the mirror only reads it"])
+    #expect(try plan.added(to: .empty)?.tables["totals"]?.write == .admin)
+    let ordinary = try AdoptionPlan(
+      [CompanyTable(name: "t", columns: Self.totals().columns, key: ["customer"])], [:])
+    #expect(try ordinary.added(to: .empty)?.tables["t"]?.write == .writer)
     adoption.condition = "total > 0"
     #expect(throws: MirrorFault.self) {
       try AdoptionPlan([try shown("customer")], ["totals": adoption])

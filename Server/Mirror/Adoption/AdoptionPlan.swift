@@ -342,6 +342,8 @@ package struct AdoptionPlan: Sendable, Equatable {
     var result = schema
     for table in missing {
       result.tables[table.name, default: .standard].definition = table.definition
+      // The server refuses devices' writes before they travel.
+      if table.adoption.view != nil { result.tables[table.name]?.write = .admin }
     }
     result.version += 1
     return result
