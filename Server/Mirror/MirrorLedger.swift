@@ -20,7 +20,7 @@ package struct MirrorLedger: Sendable {
   init(number: Int64) { self.number = number }
 
   /// Returns the ledger of a mirror; `nil` if the database has none of the name.
-  init?(_ name: String, _ connection: PostgresConnection) throws {
+  package init?(_ name: String, _ connection: PostgresConnection) throws {
     let ledger = try connection.query(
       .once("SELECT to_regclass('ferry_mirror.mirrors') IS NOT NULL")
     ).first?.bool(0)

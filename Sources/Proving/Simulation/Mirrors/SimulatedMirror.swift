@@ -135,7 +135,9 @@ final class SimulatedMirror: @unchecked Sendable {
       return try await MirrorLedger.enter(configuration, plan, again: true, pool)
     }
     let adoption = TableAdoption(configuration)
-    return try await pool.run { connection in
+    return try await pool.run { [configuration] connection in
+      // The first process adopts. The tables may have changed since.
+      if let ledger = try MirrorLedger(configuration.name, connection) { return ledger }
       let ledger = try adoption.install(plan, again: true, connection)
       try connection.execute(
         single: "UPDATE ferry_mirror.origin SET word = \(quoted(literal: Self.origin))")
