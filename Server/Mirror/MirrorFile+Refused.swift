@@ -92,16 +92,27 @@ extension MirrorFile {
     }
   }
 
-  /// Moves changed rows behind a begun step while the record of a refused operation is to be fetched:
-  /// such a row may lack the amounts of others that are refused, and PostgreSQL has them all.
-  func postponeAwaited(_ database: Database) throws {
-    let records = MirrorRecords(plan, database.connection)
-    for operation in try refusedOperations(database.connection)
+  /// Returns the rows with refused operations whose records are to be fetched, by table and key. Such a
+  /// row may lack the amounts of others that are refused, and PostgreSQL has them all.
+  func awaitedRows(_ connection: SQLiteConnection) throws -> Set<[String?]> {
+    var found: Set<[String?]> = []
+    let records = MirrorRecords(plan, connection)
+    for operation in try refusedOperations(connection)
     where operation.isAwaited && !operation.isOverruled {
       guard let table = plan.table(operation.table),
-        let key = try records.key(of: operation.record, in: table),
-        try isNoted(table, key, database.connection)
+        let key = try records.key(of: operation.record, in: table)
       else { continue }
+      found.insert([operation.table] + key)
+    }
+    return found
+  }
+
+  /// Moves the changes of such rows behind a begun step.
+  func postponeAwaited(_ database: Database) throws {
+    for row in try awaitedRows(database.connection) {
+      guard let name = row[0], let table = plan.table(name) else { continue }
+      let key = Array(row.dropFirst())
+      guard try isNoted(table, key, database.connection) else { continue }
       try mark(table, try table.values(ofKey: key), database)
     }
   }

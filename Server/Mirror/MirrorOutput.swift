@@ -110,6 +110,12 @@ struct MirrorOutput: Sendable {
     var unholdable: [RefusedRow]
   }
 
+  /// Returns the table and the key of a row.
+  private func name(of row: MirrorRow) -> [String?] {
+    let table = parts.file.plan.tables[row.table]
+    return [table.name.text] + ((try? table.texts(ofKey: row.key)) ?? [])
+  }
+
   private func writeOrSearch(
     before turn: Int64, _ unchanged: Set<[String?]>
   ) async throws -> Brought {
@@ -145,7 +151,12 @@ struct MirrorOutput: Sendable {
             step.catchUp = { try reader.catchUp(within: LogReader.lockLimit) }
           }
           let applied = try source.first("SELECT applied FROM ferry_replica") { $0.int64(0) } ?? 0
-          try parts.file.changes(before: turn, source) { try step.add($0) }
+          // A push beside this one may have had an answer meanwhile.
+          let awaited = try parts.file.awaitedRows(source)
+          try parts.file.changes(before: turn, source) { row in
+            if !awaited.isEmpty, awaited.contains(name(of: row)) { throw WrittenMeanwhile() }
+            try step.add(row)
+          }
           try step.finish()
           try parts.ledger.store(turn: turn, after: ended, applied: applied, connection)
           return Brought(

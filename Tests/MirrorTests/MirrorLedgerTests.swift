@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 import FerryTestSupport
 import Testing
 
@@ -183,6 +184,26 @@ struct MirrorLedgerTests {
     #expect(try odd?.bool(2) == true)
     #expect(try odd?.bool(3) == true)
     #expect(try odd?.text(4) == "{x} \\u0000")
+  }
+
+  @Test("an answer of PostgreSQL that the space has refused is sent again with the reason")
+  func answers() throws {
+    try connection.execute(
+      "CREATE TABLE tasks(id text PRIMARY KEY, title text); INSERT INTO tasks VALUES ('k2', 'x')")
+    var schema = SpaceSchema.empty
+    schema.tables["tasks"] = TableRules(
+      definition: DeclaredTable(key: "id", columns: [DeclaredColumn("title", .text)]))
+    let sql = MirrorSQL(table: try MirrorPlan(schema).tables[0], schema: "public", mirror: 1)
+    let ledger = MirrorLedger(number: 1)
+    var rows = ["k1", "k2", "k3"].map {
+      UnsentRow(table: "tasks", key: [$0], reason: "refused", canRetry: true, isGone: $0 != "k2")
+    }
+    (rows[0].answer, rows[1].answer) = ("too many stars", "too long")
+    try ledger.unsent.store(rows, connection)
+    let count = try connection.transaction { try ledger.unsent.retry([sql], most: 9, nil, $0) }
+    let writes = try ledger.captured(connection).writes.sorted { "\($0.key)" < "\($1.key)" }
+    #expect(count == 3 && writes.map(\.isDelete) == [true, false, true])
+    #expect(writes.map(\.reason) == ["too many stars", "too long", nil])
   }
 
   @Test("an unsent row is tried again as soon as a write frees its unique value, and not before")
