@@ -102,7 +102,8 @@ final class FuzzService: Sendable {
   static func samples(_ fixtures: [String: [[UInt8]]]) -> [[UInt8]] {
     let plain = [
       "GET /healthz", "GET /readyz", "GET /metrics", "GET /v1/spaces?limit=5", "GET /console/",
-      "GET /v1/tokens", "GET /v1/audit?space=fuzz&since=1&after=2&limit=3", "DELETE /v1/tokens/1",
+      "GET /v1/user", "GET /v1/tokens", "GET /v1/audit?space=fuzz&since=1&after=2&limit=3",
+      "DELETE /v1/tokens/1",
     ]
     let ofSpace = [
       "GET ", "PUT ", "GET /overview", "GET /tables?limit=3", "GET /schema", "GET /events",
@@ -112,6 +113,7 @@ final class FuzzService: Sendable {
       "GET /changes?cursor=5f3c9a1be2d40718.9.9&device=0199c306-6400-7000-800a-11ce00000001"
         + "&former=0199c368-0c00-7000-800b-0b0000000002",
       "GET /tables?after=tasks", "GET /bundles/app", "DELETE /bundles/app",
+      "GET /members", "GET /invitations", "DELETE /membership", "DELETE /invitations/1",
     ]
     var requests = plain.map { text($0, []) }
     requests += ofSpace.map { line in
@@ -124,13 +126,17 @@ final class FuzzService: Sendable {
       ("PUT /schema", "schema"), ("PUT /schema?records=keep", "schema"),
       ("PUT /devices/0199c306-6400-7000-800a-11ce00000001", "device-name"),
       ("PUT /missions/m", "manifest"), ("POST /bundle-reports", "bundle-reports"),
-      ("POST /bundles/app", "bundle-change"),
+      ("POST /bundles/app", "bundle-change"), ("PUT /members", "member-request"),
+      ("POST /invitations", "invitation-request"),
     ]
     for (line, target) in bodies {
       let words = line.split(separator: " ")
       for body in fixtures[target] ?? [] {
         requests.append(text("\(words[0]) /v1/spaces/\(space)\(words[1])", body))
       }
+    }
+    for (path, target) in [("spaces", "space-request"), ("invitations", "accept")] {
+      requests += (fixtures[target] ?? []).map { text("POST /v1/\(path)", $0) }
     }
     requests.append(
       text(

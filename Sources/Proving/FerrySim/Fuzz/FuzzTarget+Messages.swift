@@ -2,10 +2,11 @@ import FerryProtocol
 
 extension FuzzTarget {
   /// The messages of the protocol (SPEC.md §3 to §34).
-  static let messages: [FuzzTarget] = [
-    packet, answer, page, records, digestQuery, digestAnswer, deviceName, devices, space, problem,
-    state, schema, manifest, bundleReports, bundleChange, bundles, patch,
-  ]
+  static let messages: [FuzzTarget] =
+    [
+      packet, answer, page, records, digestQuery, digestAnswer, deviceName, devices, space, problem,
+      state, schema, manifest, bundleReports, bundleChange, bundles, patch,
+    ] + memberships
 
   private static let packet = codec("packet", ["packets"]) { bytes throws(MalformedMessage) in
     try Packet(decoding: bytes, limits: .standard)
