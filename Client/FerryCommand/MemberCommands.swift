@@ -23,7 +23,7 @@ enum MemberCommands {
     "create", summary: "Create a space with you as its admin, and join it with this file.",
     discussion: """
       Needs a user: a token with an owner (`ferryd token create --owner NAME`), or a JSON Web Token. The \
-      server decides whether users may create spaces (`ferryd serve --create-spaces users`). If the \
+      server decides whether users may create spaces (`ferryd serve --create-spaces NAMES`). If the \
       file has no space yet, the new one is its first.
       """,
     options: [
@@ -85,16 +85,34 @@ enum MemberCommands {
   ) async throws -> Replica {
     let replica = try await FerryCommand.open(arguments, creating: true)
     let first = try await replica.status().server
-    guard let url = url ?? arguments.stringIfPresent("server") ?? first?.url else {
+    let named = arguments.stringIfPresent("server")
+    guard let url = url ?? named ?? first?.url else {
       throw CommandFailure(
         "no server is named", why: "this file has none yet",
         next: "add --server URL, or give the whole link", status: .usage, code: "no_server")
     }
-    let token = try TokenOptions.token(arguments)
+    if let named, arguments.source("server") == .commandLine, !ServerAddress.isSame(named, url) {
+      throw CommandFailure(
+        "the invitation is for another server", why: "its link is for \(url)",
+        next: "leave --server out, if you trust this server", code: "other_server")
+    }
+    var token = try await replica.storedToken(for: url)
+    if token == nil || isGiven("token", arguments) || isGiven("token-file", arguments) {
+      // A link chooses the server, and must not choose the receiver of a token from the environment.
+      guard
+        named.map({ ServerAddress.isSame($0, url) }) ?? false || isGiven("token", arguments)
+          || isGiven("token-file", arguments)
+      else {
+        throw CommandFailure(
+          "no token is given for \(url)",
+          why: "a token from the environment goes to no server of a link",
+          next: "add --token-file FILE", status: .needsUser, code: "no_token")
+      }
+      token = try TokenOptions.token(arguments)
+    }
     let authorities = try FerryCommand.authorities(arguments)
-    let own = try await replica.storedToken(for: url)
     let account = try UserAccount(
-      url, token: token ?? own, certificateAuthorities: authorities,
+      url, token: token, certificateAuthorities: authorities,
       transport: SystemTransport(configuration: FerryCommand.network(arguments)))
     let space = try await enter(account)
     guard first != nil else {
@@ -102,8 +120,12 @@ enum MemberCommands {
         to: url, space: space, token: token, certificateAuthorities: authorities)
       return replica
     }
-    return try await replica.spaces.join(
+    return try await replica.spaces.enter(
       space, server: url, token: token.map { .fixed($0) }, certificateAuthorities: authorities)
+  }
+
+  private static func isGiven(_ option: String, _ arguments: ParsedArguments) -> Bool {
+    arguments.stringIfPresent(option) != nil && arguments.source(option) == .commandLine
   }
 
   private static func printEntered(
@@ -254,7 +276,11 @@ enum MemberCommands {
     "USER", help: "The owner of tokens, such as bea, or the user as --json shows it.")
 
   private static let membersSet = CommandSpec(
-    "set", summary: "Give a user a role. Other users become members.",
+    "set", summary: "Give a member a role.",
+    discussion: """
+      With a token that is itself an admin's, a user who is no member becomes one. If a role gets weaker, \
+      the invitations in force end.
+      """,
     options: [
       OptionSpec(
         "role", value: "ROLE", help: "The role.", kind: .choice(Role.allCases.map(\.rawValue)),
@@ -274,7 +300,10 @@ enum MemberCommands {
 
   private static let membersRemove = CommandSpec(
     "remove", summary: "End the membership of a user.",
-    discussion: "The user's devices keep their rows, and get and send nothing any more.",
+    discussion: """
+      The user's devices keep their rows, and get and send nothing any more. The invitations in force end, \
+      because the user may know them.
+      """,
     arguments: [userArgument, spaceArgument]
   ) { arguments in
     let user = try user(arguments)
@@ -311,8 +340,9 @@ enum MemberCommands {
     ]
   }
 
-  /// Returns a principal for people: a user's name.
+  /// Returns a principal for people, and for other commands: an owner without `owner:`.
   private static func shown(_ principal: String) -> String {
-    UserID(principal)?.name ?? principal
+    guard let user = UserID(principal), UserID(owner: user.name) == user else { return principal }
+    return user.name
   }
 }

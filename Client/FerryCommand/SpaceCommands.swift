@@ -63,17 +63,9 @@ enum SpaceCommands {
     arguments: [ArgumentSpec("SPACE", help: "The space.", kind: CompletedNames.spaces.kind)]
   ) { arguments in
     let space = try arguments.string("SPACE")
-    let first = try await firstReplica(arguments)
-    if arguments.flag("member") {
-      let replica = try await first.spaces.replica(of: space)
-      // The changes could not be sent afterwards.
-      let pending = try await replica.status().pending
-      guard pending == 0 || arguments.flag("discard") else {
-        throw ReplicaError.unsent(space: space, pending)
-      }
-      try await replica.members.endOwn()
-    }
-    try await first.spaces.leave(space, discardingChanges: arguments.flag("discard"))
+    try await firstReplica(arguments).spaces.leave(
+      space, discardingChanges: arguments.flag("discard"),
+      endingMembership: arguments.flag("member"))
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("left", .string(space))]).text

@@ -6,7 +6,7 @@ import Testing
 /// Spaces shared by invitation, with real programs.
 @Suite("Members", .hangLimit)
 struct MemberTests {
-  private static let options = ["--create-spaces", "users"]
+  private static let options = ["--create-spaces", "*"]
 
   /// A device of a user with a token without spaces.
   private func user(_ name: String, _ server: Server) async throws -> (Device, token: String) {
@@ -98,8 +98,12 @@ struct MemberTests {
     #expect(try await bea.rows() == [["a", "oat milk", 1]])
     try await ada.ferry("sync")
     #expect(try await ada.rows() == [["a", "milk", 1]])
-    // A reader may not send it either.
-    try await ada.ferry("members", "set", "bea", "--role", "reader")
+    // A reader may not send it either. The former link has ended.
+    let former = try await run(bea, ["accept", link, "--token-file", beaToken])
+    #expect(former.error.contains("there is no such invitation"))
+    let invited = try await ada.ferry("invite", "--role", "reader", "--json")
+    let next = try #require(JSONLine.all(invited.output).first?.text("link"))
+    try await bea.ferry("accept", next)
     let reading = try await bea.ferry("sync", exits: 4)
     #expect(reading.error.contains("your role is reader"))
     try await ada.ferry("members", "set", "bea", "--role", "writer")
@@ -133,6 +137,15 @@ struct MemberTests {
     let (cid, cidToken) = try await user("cid", server)
     let late = try await run(cid, ["accept", link, "--token-file", cidToken])
     #expect(late.error.contains("there is no such invitation"))
+    // A link chooses the server, and the file's token goes to its own one only.
+    let link2 = InvitationLink(server: "http://127.0.0.1:1", code: "x")
+    let away = try await run(ada, ["accept", link2.description])
+    #expect(away.error.contains("no token is given for http://127.0.0.1:1"))
+    // The membership stays if the file cannot leave.
+    let first = try await run(ada, ["leave", "groceries", "--member"])
+    #expect(first.error.contains("the first space of a file cannot be left"))
+    let mine = try JSONLine.all(await ada.ferry("spaces", "--mine", "--json").output)
+    #expect(mine.map { $0.text("space") } == ["groceries"])
     // A server without the option.
     let strict = try await Server.start(.embedded)
     let (dan, danToken) = try await user("dan", strict)

@@ -13,6 +13,7 @@ struct DistributableStatementTests {
   /// Statements over all spaces. They run on every worker.
   private static let acrossSpaces: Set = [
     "heads", "spaces", "inspect_spaces", "mission_blob", "mission_blob_any",
+    "mission_blob_member",
     "mission_blobs_needed", "mission_blobs_needed_anywhere", "mission_blobs_end",
   ]
 

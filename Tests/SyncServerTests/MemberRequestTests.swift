@@ -14,7 +14,7 @@ struct MemberRequestTests {
     let (store, clock) = (ServiceStoreDouble(spaces: ["notes"]), ServiceClockDouble())
     fixture = ServiceFixture(
       store: store, gate: AccessGate(store: store, clock: clock.clock, checksLoopback: false),
-      clock: clock, usersCreateSpaces: true)
+      clock: clock, userSpaces: SpacePattern("l*"))
   }
 
   /// Adds a user who has a token without spaces.
@@ -89,10 +89,16 @@ struct MemberRequestTests {
     #expect(await send("PUT", "spaces/list/members", removal, by: bea).status == 403)
     #expect(await send("PUT", "spaces/list/members", removal, by: ada).status == 204)
     #expect(await send("GET", "spaces/list", by: bea).status == 403)
-    _ = try await accept(invitation.code, by: bea)
+    // The user knows the code, so it has ended.
+    #expect(try await accept(invitation.code, by: bea).problem?.code == .unknownInvitation)
+    let other = try await invite(#"{"role":"reader"}"#, to: "list", by: ada)
+    _ = try await accept(other.code, by: bea)
     let leaving = await send("DELETE", "spaces/list/membership", by: bea)
     #expect(leaving.status == 204)
     #expect(try await spaces(of: bea).isEmpty)
+    // Repeated, as after a lost answer.
+    #expect(await send("DELETE", "spaces/list/membership", by: bea).status == 204)
+    #expect(await send("DELETE", "spaces/none/membership", by: bea).status == 204)
     // The space keeps an admin only as long as others are in it.
     #expect(await send("DELETE", "spaces/list/membership", by: ada).status == 204)
   }
@@ -102,10 +108,10 @@ struct MemberRequestTests {
     let bea = try await user("bea")
     #expect(await send("GET", "spaces/notes", by: bea).status == 403)
     let space = try #require(try await fixture.store.space(named: .known("notes")))
-    let mark = AuditMark(.anonymous, at: ServiceClockDouble.wall)
     let beaID = try #require(UserID(owner: "bea"))
     _ = try await fixture.store.setRole(
-      .reader, of: beaID, in: space, isServerAdmin: true, by: mark)
+      .reader, of: beaID, in: space, by: MemberCaller(.anonymous, isByCredential: true),
+      at: ServiceClockDouble.wall)
     #expect(await send("GET", "spaces/notes", by: bea).status == 403)
     fixture.clock.advance(.seconds(5))
     #expect(await send("GET", "spaces/notes", by: bea).status == 200)
@@ -137,7 +143,7 @@ struct MemberRequestTests {
   @Test("a token without an owner is no user, and only users create spaces of their own")
   func noUser() async throws {
     let token = try await fixture.token(.admin)
-    let body = #"{"space":"new"}"#
+    let body = #"{"space":"list"}"#
     #expect(await send("POST", "spaces", body, by: token).problem?.code == .forbidden)
     #expect(try await accept("x", by: token).problem?.code == .forbidden)
     #expect(await send("DELETE", "spaces/notes/membership", by: token).status == 403)
@@ -149,6 +155,65 @@ struct MemberRequestTests {
     #expect(try await accept(invitation.code, by: ada).status == 200)
     #expect(await send("PUT", "spaces/notes", by: ada).status == 200)
     #expect(await send("POST", "spaces", #"{"space":"notes"}"#, by: ada).status == 403)
+    // Users create spaces with the permitted names only.
+    #expect(await send("POST", "spaces", #"{"space":"team-1"}"#, by: ada).status == 403)
+  }
+
+  @Test("an admin by membership administers neither tokens nor the server")
+  func membersAreNoAdministrators() async throws {
+    let (ada, bea) = (try await user("ada"), try await user("bea"))
+    try await create("list", by: ada)
+    for path in ["tokens", "audit", "spaces"] {
+      #expect(await send("GET", path, by: ada).problem?.code == .forbidden, "\(path)")
+    }
+    let known = try #require(try await fixture.store.token(hash: bea.hash)).token
+    #expect(await send("DELETE", "tokens/\(known.id)", by: ada).status == 403)
+    // An admin by a token sees no tokens of users either.
+    let notes = try await fixture.token(.admin)
+    #expect(await send("DELETE", "tokens/\(known.id)", by: notes).status == 404)
+    #expect(!(await send("GET", "tokens", by: notes).text.contains("bea")))
+    // Nobody becomes a member without consent.
+    let addition = #"{"user":"owner:bea","role":"reader"}"#
+    #expect(await send("PUT", "spaces/list/members", addition, by: ada).status == 403)
+    #expect(await send("PUT", "spaces/notes/members", addition, by: notes).status == 204)
+  }
+
+  @Test("the stronger role counts, also if the weaker one is enough for the request")
+  func stronger() async throws {
+    let secret = AccessRuleTests.token()
+    try await fixture.store.addToken(secret, AccessGrants(.known("notes"), .reader), owner: "ada")
+    let admin = try await fixture.token(.admin)
+    let role = #"{"user":"owner:ada","role":"writer"}"#
+    #expect(await send("PUT", "spaces/notes/members", role, by: admin).status == 204)
+    let answer = await send("GET", "spaces/notes", by: secret)
+    #expect(try SpaceInfo(decoding: answer.bytes).role == .writer)
+  }
+
+  @Test("an open server has no members")
+  func open() async throws {
+    let body = Array(#"{"role":"admin"}"#.utf8)
+    let headers: HTTPHeaders = ["Host": "127.0.0.1", "Content-Type": "application/json"]
+    let invited = await fixture.send(
+      "POST", "/v1/spaces/notes/invitations", headers: headers, body: body)
+    #expect(invited.problem?.detail.contains("an open server has no members") == true)
+    let member = Array(#"{"user":"owner:ada","role":"admin"}"#.utf8)
+    let set = await fixture.send(
+      "PUT", "/v1/spaces/notes/members", headers: headers, body: member)
+    #expect(set.problem?.code == .forbidden)
+  }
+
+  @Test("a repeated acceptance and a repeated creation have the same answer")
+  func repeated() async throws {
+    let (ada, bea) = (try await user("ada"), try await user("bea"))
+    try await create("list", by: ada)
+    try await create("list", by: ada)
+    #expect(await send("POST", "spaces", #"{"space":"list"}"#, by: bea).status == 403)
+    let once = try await invite(#"{"role":"reader","once":true}"#, to: "list", by: ada)
+    let first = try await accept(once.code, by: bea)
+    let second = try await accept(once.code, by: bea)
+    #expect(first.status == 200 && first.bytes == second.bytes)
+    #expect(await send("DELETE", "spaces/list/membership", by: bea).status == 204)
+    #expect(try await accept(once.code, by: bea).problem?.code == .unknownInvitation)
   }
 
   @Test("without the option, only admins of the name create spaces")

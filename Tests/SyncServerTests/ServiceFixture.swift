@@ -72,7 +72,7 @@ struct ServiceFixture {
   init(
     store: ServiceStoreDouble, gate: AccessGate, clock: ServiceClockDouble,
     limits: Limits = .standard, quotas: Quotas = .standard, streamLimit: Int = .max,
-    usersCreateSpaces: Bool = false
+    userSpaces: SpacePattern? = nil
   ) {
     (self.store, self.clock) = (store, clock)
     hub = HeadHub(store, turn: .zero, sleep: { _ in })
@@ -81,7 +81,7 @@ struct ServiceFixture {
       store: store, gate: gate, hub: hub, metrics: ServiceMetrics(), log: log,
       clock: clock.clock, limits: limits, quotas: quotas)
     parts.streamLimit = streamLimit
-    parts.usersCreateSpaces = usersCreateSpaces
+    parts.userSpaces = userSpaces
     service = SyncService(parts)
   }
 

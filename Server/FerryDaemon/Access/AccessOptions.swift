@@ -47,12 +47,14 @@ enum AccessOptions {
       "jwt-leeway", value: "TIME", help: "The largest difference from the issuer's clock.",
       kind: .duration, default: "60s", environment: "FERRY_JWT_LEEWAY"),
     OptionSpec(
-      "create-spaces", value: "WHO",
+      "create-spaces", value: "NAMES",
       help: """
-        Who may create spaces: admins of the name, or all users, the owners of tokens and the \
-        subjects of JSON Web Tokens. --quota-spaces bounds their number.
+        The spaces that every user may create, the owners of tokens and the subjects of JSON Web \
+        Tokens: list-* for all names that begin with list-, or * for all. Without it, only admins \
+        create spaces. Choose names that no token and no claim grants: their first creator is their \
+        admin. --quota-spaces bounds the number of each user.
         """,
-      kind: .choice(["admins", "users"]), default: "admins", environment: "FERRY_CREATE_SPACES"),
+      environment: "FERRY_CREATE_SPACES"),
     OptionSpec(
       "rate-limit", value: "N", help: "Requests a second of each principal; 0 for no limit.",
       kind: .integer(0...1_000_000), default: String(RateLimits.standard.requests),
@@ -107,7 +109,14 @@ enum AccessOptions {
     configuration.auditRetention = max(
       .seconds(1), try arguments.duration("audit-retention"))
     configuration.issuer = try issuer(arguments)
-    configuration.usersCreateSpaces = try arguments.string("create-spaces") == "users"
+    configuration.userSpaces = try arguments.stringIfPresent("create-spaces").map { text in
+      guard let pattern = SpacePattern(text) else {
+        throw UsageError(
+          .invalidValue, "--create-spaces is neither a name nor the beginning of names and *",
+          why: "it is '\(text)'", next: "write list-* or *")
+      }
+      return pattern
+    }
   }
 
   private static func origin(_ text: String) throws -> WebOrigin {

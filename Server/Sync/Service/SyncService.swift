@@ -20,8 +20,8 @@ package final class SyncService: Sendable {
     package var missions: MissionService?
     /// The origins whose pages may use the service.
     package var crossOrigin = CrossOriginRule.none
-    /// True if every user may create spaces, and not only admins.
-    package var usersCreateSpaces = false
+    /// The names of spaces that every user may create; `nil` for none.
+    package var userSpaces: SpacePattern?
     /// Streams of events at once.
     package var streamLimit = Int.max
     /// Streams of events of one address; `nil` for no limit.

@@ -18,7 +18,8 @@ extension SyncStore {
     let epoch = makeEpoch()
     return try await plain(.writing) { connection in
       try connection.together {
-        try connection.createSpace(name, epoch: epoch, by: mark, quota: quota)
+        try connection.addSpace(name, epoch: epoch, by: mark, quota: quota)
+        return try connection.summary(of: name)
       }
     }
   }
@@ -90,18 +91,22 @@ extension PlainConnection {
     }
   }
 
-  /// Makes a space within the transaction under way, unless it is there. Returns it; `nil` if the
-  /// principal of `mark` has created as many as `quota` already.
-  func createSpace(
+  /// Makes a space within the transaction under way, unless it is there, or the principal of `mark`
+  /// has created as many as `quota` already. Returns `true` if it was made now.
+  @discardableResult
+  func addSpace(
     _ name: SpaceName, epoch: Epoch, by mark: AuditMark, quota: Int64
-  ) throws -> SpaceSummary? {
+  ) throws -> Bool {
     let id = try rows(
       SpaceQueries.addOwnName,
       [.text(name.value), .text(mark.principal.account.id), .integer(quota)]
     ) { try $0.integer(0) }.first
     if let id { try insertSpace(id, name, epoch: epoch, by: mark) }
-    return try space(named: name)
+    return id != nil
   }
+
+  /// Returns a space; `nil` if there is none.
+  func summary(of name: SpaceName) throws -> SpaceSummary? { try space(named: name) }
 
   /// Makes a space within the transaction under way, unless it is there.
   func insertSpace(_ name: SpaceName, epoch: Epoch, by mark: AuditMark?) throws {

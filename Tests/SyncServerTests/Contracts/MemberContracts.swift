@@ -19,7 +19,7 @@ extension StoreContract {
       maker: user.text)
   }
 
-  static let members = [
+  static let members: [StoreContract] = [
     StoreContract("a user makes a space, and is its first admin") { under in
       let store = try await under.open(.standard)
       let (ada, bea) = (try user("ada"), try user("bea"))
@@ -35,8 +35,10 @@ extension StoreContract {
         try await store.members(of: space.id),
         is: [Member(user: ada, role: .admin, since: SpaceUnderTest.now, maker: ada.text)],
         "the members")
-      let again = try await store.createSpace(request, of: bea, by: try mark(bea), quota: 1)
-      try require(again == nil, "another user got the space")
+      let other = try await store.createSpace(request, of: bea, by: try mark(bea), quota: 1)
+      try require(other == nil, "another user got the space")
+      let again = try await store.createSpace(request, of: ada, by: try mark(ada), quota: 1)
+      try require(try again?.get(), is: space, "the same space again")
       let second = try await store.createSpace(
         SpaceRequest(space: .name("more")), of: ada, by: try mark(ada), quota: 1)
       try require(second.map { $0.problemCode == .storageQuota } ?? false, "one too many")
@@ -51,23 +53,30 @@ extension StoreContract {
         let (store, space) = (under.store, under.space)
         let (ada, bea) = (try user("ada"), try user("bea"))
         func set(
-          _ role: Role?, _ user: UserID, byServer: Bool = false
+          _ role: Role?, _ user: UserID, by caller: UserID? = nil
         ) async throws -> ProblemCode? {
-          try await store.setRole(
-            role, of: user, in: space, isServerAdmin: byServer, by: try mark(ada))?.code
+          let principal = try unwrap(Principal(caller?.text ?? "token:x"), "a principal")
+          return try await store.setRole(
+            role, of: user, in: space,
+            by: MemberCaller(principal, isByCredential: caller == nil), at: SpaceUnderTest.now)?
+            .code
         }
         try require(try await set(.admin, ada) == nil, "the first admin")
+        try require(try await set(.reader, bea, by: ada), is: .forbidden, "without consent")
         try require(try await set(.writer, bea) == nil, "a writer")
-        try require(try await set(.writer, bea) == nil, "the same again")
-        try require(try await set(.reader, ada), is: .forbidden, "the last admin, changed")
-        try require(try await set(nil, ada), is: .forbidden, "the last admin, ended")
-        try require(try await set(nil, ada, byServer: true) == nil, "ended by the server's admin")
+        try require(try await set(.writer, bea, by: ada) == nil, "the same again")
+        try require(try await set(.reader, ada, by: ada), is: .forbidden, "the last admin, changed")
+        try require(try await set(nil, ada, by: ada), is: .forbidden, "the last admin, ended")
+        try require(try await set(nil, ada, by: bea), is: .forbidden, "by a writer")
+        try require(try await set(nil, ada) == nil, "ended by a credential")
+        // Admitted a moment ago, and no admin any more.
+        try require(try await set(nil, bea, by: ada), is: .forbidden, "by a former admin")
         try require(try await set(.admin, ada) == nil, "back again")
-        try require(try await set(.admin, bea) == nil, "a second admin")
-        try require(try await set(nil, ada) == nil, "one of two admins")
-        try require(try await set(nil, ada) == nil, "a user who is no member")
-        try require(try await set(nil, bea) == nil, "the last member")
-        try require(try await store.members(of: space.id).isEmpty, "somebody is left")
+        try require(try await set(.admin, bea, by: ada) == nil, "a second admin")
+        try require(try await set(nil, ada, by: ada) == nil, "one of two admins")
+        try require(try await set(nil, ada, by: ada) == nil, "a user who is no member")
+        try require(try await set(nil, bea, by: bea) == nil, "the last member")
+        try require(try await store.members(of: space.id).isEmpty, "a member is left")
         let log = try await store.audit(AuditQuery()).map { "\($0.action) \($0.detail)" }
         try require(
           log,
@@ -83,16 +92,16 @@ extension StoreContract {
       try await under.withSpace { under in
         let (store, space) = (under.store, under.space)
         let (ada, bea, cid) = (try user("ada"), try user("bea"), try user("cid"))
-        _ = try await store.setRole(
-          .admin, of: ada, in: space, isServerAdmin: false, by: try mark(ada))
+        try await start(ada, .admin, in: under)
         let hashes = (1...3).map { [UInt8](repeating: $0, count: 32) }
         let all = [
           invitation("1", .reader, by: ada), invitation("2", .writer, by: ada, isOnce: true),
           invitation("3", .writer, by: ada, expiresAt: SpaceUnderTest.now),
         ]
+        let caller = MemberCaller(try mark(ada).principal, isByCredential: false)
         for (invitation, hash) in zip(all, hashes) {
           try require(
-            try await store.addInvitation(invitation, hash: hash, to: space, by: try mark(ada)),
+            try await store.addInvitation(invitation, hash: hash, to: space, by: caller) == nil,
             "an invitation")
         }
         try require(try await store.invitations(to: space.id), is: all, "the invitations")
@@ -115,42 +124,98 @@ extension StoreContract {
         try require(
           try await store.invitations(to: space.id).map(\.id), is: ["1", "3"], "the rest")
         try require(
-          try await store.removeInvitation("1", to: space, by: try mark(ada)), "it was not revoked")
-        try require(
-          try await !store.removeInvitation("1", to: space, by: try mark(ada)), "revoked twice")
+          try await accept(hashes[1], bea).get().role, is: .writer, "the same user again")
+        func revoke(_ id: String) async throws -> ProblemCode? {
+          try await store.removeInvitation(
+            id, to: space, by: caller, at: SpaceUnderTest.now)?.code
+        }
+        try require(try await revoke("1") == nil, "it was not revoked")
+        try require(try await revoke("1"), is: .unknownInvitation, "revoked twice")
         try require(
           try await accept(hashes[0], cid).problemCode, is: .unknownInvitation, "a revoked one")
       }
     },
-    StoreContract("invitations end with the rights of their maker, and their number is bounded") {
+    StoreContract("invitations end with the rights of those who know them, and are bounded") {
       under in
       try await under.withSpace { under in
         let (store, space) = (under.store, under.space)
         let (ada, bea) = (try user("ada"), try user("bea"))
-        for user in [ada, bea] {
-          _ = try await store.setRole(
-            .admin, of: user, in: space, isServerAdmin: false, by: try mark(ada))
+        for user in [ada, bea] { try await start(user, .admin, in: under) }
+        func caller(_ user: UserID) throws -> MemberCaller {
+          MemberCaller(try mark(user).principal, isByCredential: false)
         }
-        func add(_ number: Int, by user: UserID, at: Int64) async throws -> Bool {
-          let hash = [UInt8](repeating: UInt8(number), count: 32)
+        func add(
+          _ number: Int, by user: UserID, at: Int64 = SpaceUnderTest.now
+        ) async throws -> ProblemCode? {
+          var invitation = invitation("\(number)", .reader, by: user, expiresAt: at + 100)
+          invitation.createdAt = at
           return try await store.addInvitation(
-            invitation("\(number)", .reader, by: user), hash: hash, to: space,
-            by: try mark(user, at: at))
+            invitation, hash: [UInt8](repeating: UInt8(number), count: 32), to: space,
+            by: try caller(user))?.code
         }
         for number in 0..<Invitation.countMax {
-          let maker = number == 0 ? bea : ada
-          try require(try await add(number, by: maker, at: SpaceUnderTest.now), "an invitation")
+          try require(try await add(number, by: number == 0 ? bea : ada) == nil, "an invitation")
         }
-        try require(try await !add(200, by: ada, at: SpaceUnderTest.now), "one too many")
-        _ = try await store.setRole(
-          .writer, of: bea, in: space, isServerAdmin: false, by: try mark(ada))
+        try require(try await add(200, by: ada), is: .storageQuota, "one too many")
         try require(
-          try await store.invitations(to: space.id).contains { $0.maker == bea.text } == false,
-          "an invitation of a user who may not invite")
-        try require(
-          try await add(201, by: ada, at: SpaceUnderTest.now + 100), "the expired ones count")
-        try require(try await store.invitations(to: space.id).count, is: 1, "expired ones")
+          try await add(201, by: ada, at: SpaceUnderTest.now + 100) == nil, "the expired ones count"
+        )
+        try require(try await add(202, by: bea, at: SpaceUnderTest.now + 100) == nil, "another")
+        // One who leaves invites nobody any more, and the others' invitations stay.
+        let left = try await store.setRole(
+          nil, of: bea, in: space, by: try caller(bea), at: SpaceUnderTest.now)
+        try require(left == nil, "one of two admins")
+        try require(try await store.invitations(to: space.id).map(\.id), is: ["201"], "the rest")
+        try require(try await add(203, by: bea), is: .forbidden, "by one who has left")
+        // One who is removed may know the codes of all.
+        try await start(bea, .writer, in: under)
+        let removed = try await store.setRole(
+          .reader, of: bea, in: space, by: try caller(ada), at: SpaceUnderTest.now)
+        try require(removed == nil, "a weaker role")
+        try require(try await store.invitations(to: space.id).isEmpty, "an invitation is left")
       }
     },
+    StoreContract("of users who create a space or accept an invitation for one at once, one does") {
+      under in
+      let one = try await under.open(.standard)
+      let two = under.isShared ? try await under.open(.standard) : one
+      let (ada, bea) = (try user("ada"), try user("bea"))
+      let request = SpaceRequest(space: .name("list"))
+      func create(_ store: any SyncStore, _ user: UserID) async throws -> Bool {
+        try await store.createSpace(request, of: user, by: try mark(user), quota: 9) != nil
+      }
+      async let first = create(one, ada)
+      async let second = create(two, bea)
+      let made = try await [first, second]
+      try require(made.filter { $0 }.count, is: 1, "creators")
+      let owner = made[0] ? ada : bea
+      let space = try unwrap(try await one.space(named: .name("list")), "the space")
+      try require(try await one.members(of: space.id).map(\.user), is: [owner], "the members")
+      let hash = [UInt8](repeating: 1, count: 32)
+      let invited = try await one.addInvitation(
+        invitation("1", .reader, by: owner, isOnce: true), hash: hash, to: space,
+        by: MemberCaller(try mark(owner).principal, isByCredential: false))
+      try require(invited == nil, "an invitation")
+      let (cid, dan) = (try user("cid"), try user("dan"))
+      func accept(_ store: any SyncStore, _ user: UserID) async throws -> Bool {
+        (try? await store.accept(hash: hash, as: user, by: try mark(user)).get()) != nil
+      }
+      async let third = accept(one, cid)
+      async let fourth = accept(two, dan)
+      try require(try await [third, fourth].filter { $0 }.count, is: 1, "users of one invitation")
+      try require(try await one.members(of: space.id).count, is: 2, "members")
+      await one.close()
+      if under.isShared { await two.close() }
+    },
   ]
+
+  /// Gives a user a first role.
+  private static func start(
+    _ user: UserID, _ role: Role, in under: SpaceUnderTest
+  ) async throws {
+    let problem = try await under.store.setRole(
+      role, of: user, in: under.space,
+      by: MemberCaller(.anonymous, isByCredential: true), at: SpaceUnderTest.now)
+    try require(problem == nil, "a first role")
+  }
 }

@@ -23,13 +23,19 @@ public struct InvitationLink: Sendable, Equatable, CustomStringConvertible {
     (self.server, self.code) = (server, code)
   }
 
-  /// Reads a link; `nil` for a text of another form, such as a code alone.
+  /// Reads a link; `nil` for a text of another form, such as a code alone. An address has no user, query
+  /// or fragment of its own.
   public init?(_ text: String) {
     guard let place = text.firstRange(of: Self.mark) else { return nil }
     let (server, code) = (text[..<place.lowerBound], text[place.upperBound...])
-    guard !code.isEmpty, server.begins(with: "https://") || server.begins(with: "http://") else {
-      return nil
+    // A name before the host would show another server than the one that is asked.
+    let isAddress = server.utf8.allSatisfy {
+      (0x21...0x7E).contains($0)
+        && ![UInt8](arrayLiteral: 0x22, 0x23, 0x3F, 0x40, 0x5C).contains($0)
     }
+    guard !code.isEmpty, isAddress,
+      server.begins(with: "https://") || server.begins(with: "http://")
+    else { return nil }
     self.init(server: String(server), code: String(code))
   }
 

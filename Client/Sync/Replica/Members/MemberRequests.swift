@@ -42,7 +42,11 @@ extension SyncAPI {
   }
 
   func revokeInvitation(_ id: String) async throws {
-    let name = id.utf8.filter { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
-    _ = try await send(.delete, "/invitations/\(String(decoding: name, as: UTF8.self))")
+    let isOne = id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    guard isOne, !id.isEmpty else {
+      throw ReplicaError.refused(
+        Problem(.unknownInvitation, "an invitation's ID has 16 digits from 0 to f"))
+    }
+    _ = try await send(.delete, "/invitations/\(id)")
   }
 }

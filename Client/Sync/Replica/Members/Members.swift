@@ -93,7 +93,9 @@ extension Replica {
   /// Returns the token of this replica for a server; `nil` for another server.
   package func storedToken(for url: String) async throws -> String? {
     try await ReplicaError.converting {
-      guard try await thread.run({ try $0.identity().server })?.url == url else { return nil }
+      guard let own = try await thread.run({ try $0.identity().server })?.url,
+        ServerAddress.isSame(own, url)
+      else { return nil }
       return try await thread.run { [engine] in try engine.access($0) }.token()
     }
   }
@@ -128,23 +130,59 @@ extension Spaces {
   ///   only admins create spaces.
   @discardableResult
   public func create(_ name: String, title: String = "") async throws -> Replica {
+    try checkIsFirst()
     guard let space = SpaceName(name) else {
       throw ReplicaError.refused(
         Problem(.unknownSpace, "'\(name)' is not a space's name: 1 to 63 of A-Z a-z 0-9 . _ -"))
     }
     let request = SpaceRequest(space: space, title: title)
     _ = try await asking { try await $0.createSpace(request) }
-    return try await join(name)
+    return try await enter(name, server: replica.serverURL())
   }
 
   /// Accepts an invitation, and joins its space with this file.
   ///
-  /// - Parameter code: the code; of a link, ``InvitationLink/code``.
-  /// - Throws: ``ReplicaError/refused(_:)`` if there is no such invitation any more.
+  /// - Parameter invitation: the link or the code.
+  /// - Throws: ``ReplicaError/refused(_:)`` if there is no such invitation any more;
+  ///   ``ReplicaError/badAddress(_:)`` if the link is for another server: the token of this replica goes
+  ///   to no other server. ``ReplicaError/cannotJoin(space:_:)`` if the file has a space of this name on
+  ///   another server; the membership stays.
   @discardableResult
-  public func accept(_ code: String) async throws -> Replica {
+  public func accept(_ invitation: String) async throws -> Replica {
+    try checkIsFirst()
+    let link = InvitationLink(invitation)
+    let url = try await replica.serverURL()
+    if let link, !ServerAddress.isSame(link.server, url) {
+      throw ReplicaError.badAddress(
+        "the invitation is for \(link.server), and this replica syncs with \(url)")
+    }
+    let code = link?.code ?? invitation
     let membership = try await asking { try await $0.accept(code: code) }
-    return try await join(membership.space.value)
+    return try await enter(membership.space.value, server: url)
+  }
+
+  /// Returns the replica of a space of which the user is a member. Joins it if the file has not.
+  ///
+  /// - Parameter token: the token of the space; `nil` for those of this replica, if the server is the same.
+  /// - Throws: ``ReplicaError/cannotJoin(space:_:)`` if the file has a space of this name on another
+  ///   server.
+  package func enter(
+    _ space: String, server url: String, token: TokenSource? = nil,
+    certificateAuthorities: String? = nil
+  ) async throws -> Replica {
+    for present in try await [replica] + replicas() {
+      guard let address = try await present.status().server, address.space.value == space else {
+        continue
+      }
+      guard ServerAddress.isSame(address.url, url) else {
+        throw ReplicaError.cannotJoin(
+          space: space,
+          "this file has another space of this name, on \(address.url); use another file")
+      }
+      if present.number == 1 { return present }
+    }
+    return try await join(
+      space, server: url, token: token, certificateAuthorities: certificateAuthorities)
   }
 
   private func asking<T: Sendable>(

@@ -77,28 +77,45 @@ extension FileSpaces {
   /// - Parameter discarding: true to discard operations missing on the server, too.
   /// - Throws: ``ReplicaError/unsent(space:_:)`` if there are such operations.
   func leave(_ number: Int, discarding: Bool) throws {
-    let file = try file(number)
-    guard let first, file !== first else {
-      throw ReplicaError.cannotLeave(
-        "the first space of a file cannot be left; delete the file, or use another one")
-    }
+    let (file, first) = try leaving(number)
     let place = file.place
     // Rows of copies may refer to others, so that their tables could not be dropped with the ledger.
     try file.firstList.end()
     try first.connection.transaction {
       try beginChanges()
-      let unsent = try file.unsentCount()
-      guard unsent == 0 || discarding else {
-        let space = try list().first { $0.number == number }?.space ?? ""
-        throw ReplicaError.unsent(space: space, unsent)
-      }
-      try checkNoForeignKeys(to: file)
+      try check(file, number, discarding: discarding)
       try file.removeRows()
       try file.dropLedger()
       try first.connection.run("DELETE FROM ferry_spaces WHERE number = ?", number)
       try refreshTriggersOfNewSchema()
     }
     try first.credentials.store(nil, of: place)
+  }
+
+  /// Throws the error of ``leave(_:discarding:)``, and changes nothing.
+  func checkLeaving(_ number: Int, discarding: Bool) throws {
+    let (file, first) = try leaving(number)
+    try first.connection.transaction(.deferred) {
+      try check(file, number, discarding: discarding)
+    }
+  }
+
+  private func leaving(_ number: Int) throws -> (file: ReplicaFile, first: ReplicaFile) {
+    let file = try file(number)
+    guard let first, file !== first else {
+      throw ReplicaError.cannotLeave(
+        "the first space of a file cannot be left; delete the file, or use another one")
+    }
+    return (file, first)
+  }
+
+  private func check(_ file: ReplicaFile, _ number: Int, discarding: Bool) throws {
+    let unsent = try file.unsentCount()
+    guard unsent == 0 || discarding else {
+      let space = try list().first { $0.number == number }?.space ?? ""
+      throw ReplicaError.unsent(space: space, unsent)
+    }
+    try checkNoForeignKeys(to: file)
   }
 }
 

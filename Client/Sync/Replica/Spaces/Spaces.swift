@@ -70,13 +70,22 @@ public struct Spaces: Sendable {
   /// Leaves a joined space with this file: deletes the rows of the space's tables here, the history
   /// and the token. The space's other devices keep all rows.
   ///
-  /// - Parameter discardingChanges: true to discard operations missing on the server, too.
+  /// - Parameters:
+  ///   - discardingChanges: true to discard operations missing on the server, too.
+  ///   - endingMembership: true to end the user's membership on the server, before. It needs the network.
   /// - Throws: ``ReplicaError/unsent(space:_:)`` if there are such operations;
   ///   ``ReplicaError/cannotLeave(_:)`` for the first space; ``ReplicaError/notFound(_:)``.
-  public func leave(_ space: String, discardingChanges: Bool = false) async throws {
+  public func leave(
+    _ space: String, discardingChanges: Bool = false, endingMembership: Bool = false
+  ) async throws {
     try await ReplicaError.converting {
       try checkIsFirst()
       let number = try await number(of: space)
+      if endingMembership {
+        // What would fail afterwards fails before.
+        try await thread.run { try $0.spaces.checkLeaving(number, discarding: discardingChanges) }
+        try await replica(of: space).members.endOwn()
+      }
       // Another process may sync the space now.
       let place = try await thread.run { try $0.spaces.file(number).place }
       let lock = try await engine.surroundings.lock(place, engine.options.lockPatience)
@@ -115,7 +124,7 @@ public struct Spaces: Sendable {
     }
   }
 
-  private func checkIsFirst() throws {
+  func checkIsFirst() throws {
     guard replica.number == 1 else {
       throw ReplicaError.cannotLeave("call this on the replica that has opened the file")
     }

@@ -80,9 +80,10 @@ package final class AccessGate: Sendable {
     case .success(let found): identity = found
     case .failure(let problem): return .failure(problem)
     }
-    let decision = AccessRule.decide(identity, space: space, need: need)
-    // Memberships count only if the credential is not enough.
-    guard case .failure = decision, identity.principal.user != nil else { return decision }
+    // No membership is stronger.
+    if identity.grants.role(in: space) == .admin {
+      return AccessRule.decide(identity, space: space, need: need)
+    }
     return AccessRule.decide(try await addingMemberships(to: identity), space: space, need: need)
   }
 
@@ -115,8 +116,8 @@ package final class AccessGate: Sendable {
     return identity
   }
 
-  /// Looks memberships up again from now on: some have changed.
-  func forgetMemberships() { state.withLock { $0.memberships.forgetAll() } }
+  /// Looks a user's memberships up again from now on: some have changed.
+  func forgetMemberships(of user: UserID) { state.withLock { $0.memberships.forget(user) } }
 
   /// Returns the identity behind a credential, with the credential's own permissions.
   private func recognise(

@@ -16,8 +16,9 @@ enum AccessRule {
             ? "the token is not for space \(space)"
             : "you are not a member of space \(space), and the token is not for it"))
     }
+    let isByMembership = identity.grants.role(in: space) != role
     guard role >= need else {
-      let subject = identity.memberships[space] == role ? "your" : "the token's"
+      let subject = isByMembership ? "your" : "the token's"
       return .failure(
         Problem(
           .forbidden, "\(subject) role is \(role.rawValue); this needs \(need.rawValue)"))
@@ -25,7 +26,7 @@ enum AccessRule {
     return .success(
       Admission(
         identity.principal, role, expiry: identity.expiry,
-        isServerAdmin: identity.grants.isServerAdmin))
+        isServerAdmin: identity.grants.isServerAdmin, isByMembership: isByMembership))
   }
 
   /// Returns the identity behind a token of Ferry's, or why it is refused.

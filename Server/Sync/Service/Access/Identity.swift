@@ -31,16 +31,6 @@ package struct Identity: Sendable, Equatable {
     }
   }
 
-  /// True if any space may be administered.
-  package var administersAny: Bool {
-    grants.administersAny || memberships.values.contains(.admin)
-  }
-
-  /// The spaces of which anything may be read.
-  package var readable: [SpacePattern] {
-    grants.list.map(\.pattern) + memberships.keys.map { SpacePattern($0) }.sorted()
-  }
-
   /// Returns whether the credential is refused at a moment of the wall clock.
   package func isExpired(at now: Int64) -> Bool { expiry.map { now >= $0 } ?? false }
 }

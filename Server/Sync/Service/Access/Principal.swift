@@ -78,17 +78,20 @@ package struct Admission: Sendable, Equatable {
   package let expiry: Int64?
   /// True if the principal may administer the server itself.
   package let isServerAdmin: Bool
+  /// True if the role is one of a member alone: the credential itself has a weaker one, or none.
+  package let isByMembership: Bool
   /// True if the server was open when it last looked. The caller has to look again.
   package let assumesOpenServer: Bool
 
   package init(
     _ principal: Principal, _ role: Role, expiry: Int64? = nil, isServerAdmin: Bool = false,
-    assumesOpenServer: Bool = false
+    isByMembership: Bool = false, assumesOpenServer: Bool = false
   ) {
     self.principal = principal
     self.role = role
     self.expiry = expiry
     self.isServerAdmin = isServerAdmin
+    self.isByMembership = isByMembership
     self.assumesOpenServer = assumesOpenServer
   }
 }

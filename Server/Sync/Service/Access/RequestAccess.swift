@@ -88,7 +88,7 @@ struct RequestAccess: Sendable {
     _ request: HTTPRequest, _ route: Route
   ) async throws(Problem) -> Identity {
     let identity = try await identify(request, route)
-    guard identity.administersAny else {
+    guard identity.grants.administersAny else {
       throw Problem(.forbidden, "this needs the role admin")
     }
     return identity

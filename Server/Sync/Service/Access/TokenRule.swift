@@ -63,6 +63,9 @@ package struct TokenRequest: Sendable, Equatable {
     if let owner, owner.isEmpty || owner.utf8.count > most {
       return "an owner has 1 to \(most) bytes"
     }
+    if let owner, let user = UserID(owner) {
+      return "the owner begins like a user; write \(user.name)"
+    }
     for (part, text) in [("name", name), ("owner", owner ?? "")] {
       if let hidden = ReadableName.hiddenScalar(in: text) {
         return "the \(part) contains \(hidden), which is not a visible character"

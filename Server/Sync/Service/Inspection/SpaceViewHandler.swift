@@ -24,7 +24,7 @@ struct SpaceViewHandler: Sendable {
           after: after, limit: InspectionQuery.limitMax, now: now)
       }
       last = page.count < InspectionQuery.limitMax ? nil : page.last?.space.name.value
-      for space in page where caller.role(in: space.space.name) == .admin {
+      for space in page where caller.grants.role(in: space.space.name) == .admin {
         if found.count == limit {
           last = found.last?.space.name.value
           break

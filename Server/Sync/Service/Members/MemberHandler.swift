@@ -6,8 +6,8 @@ import FerryProtocol
 struct MemberHandler: Sendable {
   let core: ServiceCore
   let gate: AccessGate
-  /// True if every user may create spaces.
-  let usersCreateSpaces: Bool
+  /// The names of spaces that every user may create; `nil` for none.
+  let userSpaces: SpacePattern?
 
   // MARK: The caller's own spaces
 
@@ -28,10 +28,14 @@ struct MemberHandler: Sendable {
   ) async throws(Problem) -> HTTPResponse {
     let request = try core.read(context.request.body, SpaceRequest.init(decoding:limits:))
     let user = try Self.user(caller)
-    guard usersCreateSpaces || caller.grants.role(in: request.space) == .admin else {
+    guard
+      userSpaces?.covers(SpacePattern(request.space)) == true
+        || caller.grants.role(in: request.space) == .admin
+    else {
       throw Problem(
         .forbidden,
-        "on this server only admins create spaces (ferryd serve --create-spaces users)")
+        userSpaces.map { "on this server users create spaces with names as \($0)" }
+          ?? "on this server only admins create spaces (ferryd serve --create-spaces NAMES)")
     }
     let (quota, mark) = (core.quotas.spaces, core.mark(caller.principal))
     let created = try await core.ask { (store) async throws(StoreError) in
@@ -41,7 +45,7 @@ struct MemberHandler: Sendable {
       throw Problem(.forbidden, "there is a space \(request.space); choose another name")
     }
     let space = try created.get()
-    gate.forgetMemberships()
+    gate.forgetMemberships(of: user)
     return .json(
       SpaceInfo(
         space: space.name, epoch: space.epoch, head: space.head, role: .admin,
@@ -59,7 +63,7 @@ struct MemberHandler: Sendable {
     let membership = try await core.ask { (store) async throws(StoreError) in
       try await store.accept(hash: code.hash, as: user, by: mark)
     }.get()
-    gate.forgetMemberships()
+    gate.forgetMemberships(of: user)
     return .json(membership.encoded())
   }
 
@@ -89,32 +93,44 @@ struct MemberHandler: Sendable {
     _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
     let request = try core.read(context.request.body, MemberRequest.init(decoding:limits:))
-    try await setRole(request.role, of: request.user, in: name, admission)
-    return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
+    try await setRole(request.role, of: request.user, in: name, by: Self.caller(admission))
+    return Self.done
   }
 
-  /// Ends the caller's own membership.
+  /// Ends the caller's own membership. A user who is no member has the same answer, also for a space
+  /// that is not there.
   func leave(
-    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
+    _ context: RequestContext, _ caller: Identity
   ) async throws(Problem) -> HTTPResponse {
-    guard let user = admission.principal.user else {
-      throw Problem(.forbidden, "a token without an owner is no member")
-    }
-    try await setRole(nil, of: user, in: name, admission)
-    return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
+    let name = try RequestAccess.space(named: context.match.spaceText ?? "")
+    let user = try Self.user(caller)
+    guard caller.memberships[name] != nil else { return Self.done }
+    try await setRole(
+      nil, of: user, in: name, by: MemberCaller(caller.principal, isByCredential: false))
+    return Self.done
   }
+
+  private static let done = HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
 
   private func setRole(
-    _ role: Role?, of user: UserID, in name: SpaceName, _ admission: Admission
+    _ role: Role?, of user: UserID, in name: SpaceName, by caller: MemberCaller
   ) async throws(Problem) {
     let space = try await core.find(name)
-    let mark = core.mark(admission.principal)
+    let now = core.clock.wall()
     let problem = try await core.ask { (store) async throws(StoreError) in
-      try await store.setRole(
-        role, of: user, in: space, isServerAdmin: admission.isServerAdmin, by: mark)
+      try await store.setRole(role, of: user, in: space, by: caller, at: now)
     }
     if let problem { throw problem }
-    gate.forgetMemberships()
+    gate.forgetMemberships(of: user)
+  }
+
+  /// Returns the caller of a change. Changes by an open server's visitors would count for ever.
+  private static func caller(_ admission: Admission) throws(Problem) -> MemberCaller {
+    guard admission.principal != .anonymous else {
+      throw Problem(
+        .forbidden, "an open server has no members; create a token first (ferryd token create)")
+    }
+    return MemberCaller(admission.principal, isByCredential: !admission.isByMembership)
   }
 
   // MARK: Invitations
@@ -135,21 +151,18 @@ struct MemberHandler: Sendable {
   ) async throws(Problem) -> HTTPResponse {
     let request = try core.read(context.request.body, InvitationRequest.init(decoding:limits:))
     let space = try await core.find(name)
-    let mark = core.mark(admission.principal)
+    let caller = try Self.caller(admission)
+    let now = core.clock.wall()
     var random = SystemRandomNumberGenerator()
     let code = InvitationCode(random: &random)
     let hash = code.hash
     var invitation = Invitation(
       id: Hexadecimal.text(hash.prefix(8)), role: request.role, isOnce: request.isOnce,
-      createdAt: mark.at, expiresAt: mark.at + request.lifetime * 1_000, maker: mark.principal.id)
-    let isAdded = try await core.ask { [invitation] (store) async throws(StoreError) in
-      try await store.addInvitation(invitation, hash: hash, to: space, by: mark)
+      createdAt: now, expiresAt: now + request.lifetime * 1_000, maker: caller.principal.id)
+    let problem = try await core.ask { [invitation] (store) async throws(StoreError) in
+      try await store.addInvitation(invitation, hash: hash, to: space, by: caller)
     }
-    guard isAdded else {
-      throw Problem(
-        .storageQuota,
-        "the space has \(Invitation.countMax) invitations; revoke some of them first")
-    }
+    if let problem { throw problem }
     invitation.code = code.text
     return .json(invitation.encoded(), status: 201)
   }
@@ -159,11 +172,11 @@ struct MemberHandler: Sendable {
   ) async throws(Problem) -> HTTPResponse {
     let id = context.match.itemText ?? ""
     let space = try await core.find(name)
-    let mark = core.mark(admission.principal)
-    let wasThere = try await core.ask { (store) async throws(StoreError) in
-      try await store.removeInvitation(id, to: space, by: mark)
+    let (caller, now) = (try Self.caller(admission), core.clock.wall())
+    let problem = try await core.ask { (store) async throws(StoreError) in
+      try await store.removeInvitation(id, to: space, by: caller, at: now)
     }
-    guard wasThere else { throw .unknownInvitation }
-    return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
+    if let problem { throw problem }
+    return Self.done
   }
 }

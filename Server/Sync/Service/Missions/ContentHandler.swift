@@ -25,7 +25,7 @@ struct ContentHandler: Sendable {
     try access.count(&context)
     let desk = try missions.service()
     guard let hash = ContentHash(context.match.itemText ?? "") else { throw .unknownContent }
-    let blob = try await readableBlob(hash, in: identity.readable)
+    let blob = try await readableBlob(hash, identity)
     guard let blob else { throw .unknownContent }
     guard let path = desk.blobs.file(of: hash) else {
       let representation = Representation(
@@ -93,13 +93,14 @@ struct ContentHandler: Sendable {
 
   /// Returns the content, if a space readable by the caller names it.
   private func readableBlob(
-    _ hash: ContentHash, in spaces: [SpacePattern]
+    _ hash: ContentHash, _ identity: Identity
   ) async throws(Problem) -> MissionBlob? {
     try await core.ask { (store) async throws(StoreError) in
-      for pattern in spaces {
+      for (pattern, _) in identity.grants.list {
         if let blob = try await store.readableBlob(hash, in: pattern) { return blob }
       }
-      return nil
+      guard let user = identity.principal.user else { return nil }
+      return try await store.readableBlob(hash, of: user)
     }
   }
 

@@ -49,8 +49,7 @@ struct Handlers: Sendable {
     events = EventHandler(
       core: core, gate: parts.gate, hub: parts.hub, streams: streams, lifecycle: lifecycle)
     deviceNames = DeviceNameHandler(core: core)
-    members = MemberHandler(
-      core: core, gate: parts.gate, usersCreateSpaces: parts.usersCreateSpaces)
+    members = MemberHandler(core: core, gate: parts.gate, userSpaces: parts.userSpaces)
 
     let calls = MissionCalls(core: core, missions: parts.missions)
     missions = MissionHandler(core: core, missions: calls, memory: memory)

@@ -107,7 +107,7 @@ extension Route {
       Endpoint.reading(.reader, memory: .list, .space { $0.members.members }) + [
         Endpoint("PUT", .admin, content: .tokenRequest, .member { $0.members.setRole })
       ]
-    case .membership: [Endpoint("DELETE", .reader, .member { $0.members.leave })]
+    case .membership: [Endpoint("DELETE", nil, .user { $0.members.leave })]
     case .invitations:
       Endpoint.reading(.admin, memory: .list, .space { $0.members.invitations }) + [
         Endpoint("POST", .admin, content: .tokenRequest, .member { $0.members.invite })

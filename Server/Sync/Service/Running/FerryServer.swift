@@ -84,7 +84,7 @@ package final class FerryServer: Sendable {
       executor: workers)
     parts.memory = MemoryBudget(limit: configuration.memoryBudget)
     parts.crossOrigin = CrossOriginRule(configuration.allowedOrigins)
-    parts.usersCreateSpaces = configuration.usersCreateSpaces
+    parts.userSpaces = configuration.userSpaces
     parts.tracer = configuration.tracer
     parts.mirrors = configuration.mirrors
     parts.addressStreamLimit = configuration.addressStreamLimit

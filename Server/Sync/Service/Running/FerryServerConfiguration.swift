@@ -57,8 +57,8 @@ package struct FerryServerConfiguration: Sendable {
   /// The issuer of accepted JSON Web Tokens; `nil` for none.
   package var issuer: TokenIssuer?
   package var rates = RateLimits.standard
-  /// True if every user may create spaces, and not only admins.
-  package var usersCreateSpaces = false
+  /// The names of spaces that every user may create; `nil` for none.
+  package var userSpaces: SpacePattern?
   /// The retention of entries in the audit log.
   package var auditRetention = Duration.seconds(400 * 86_400)
   package var limits = Limits.standard

@@ -54,9 +54,10 @@ package struct AccessGrants: Sendable, Equatable {
     roles.contains { $0.value == .admin && $0.key.covers(pattern) }
   }
 
-  /// Returns whether every space of the other grants may be administered.
+  /// Returns whether every space of the other grants may be administered. Grants without a space
+  /// belong to a user, whom only an admin of the server administers.
   package func administers(_ other: AccessGrants) -> Bool {
-    other.roles.keys.allSatisfy { administers($0) }
+    !other.roles.isEmpty && other.roles.keys.allSatisfy { administers($0) }
   }
 
   /// The space, if the grants are for only one.

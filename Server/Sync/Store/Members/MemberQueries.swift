@@ -1,7 +1,18 @@
 import FerryProtocol
 
-// Members and invitations in both stores (SPEC.md §41). Each change takes the lock of the space, and
-// is in the audit log.
+/// The caller of a change of members.
+package struct MemberCaller: Sendable, Equatable {
+  package let principal: Principal
+  /// True if the credential itself has the role admin, so no membership is needed.
+  package let isByCredential: Bool
+
+  package init(_ principal: Principal, isByCredential: Bool) {
+    (self.principal, self.isByCredential) = (principal, isByCredential)
+  }
+}
+
+// Members and invitations in both stores (SPEC.md §41). Each change takes the lock of the space, looks
+// at the caller's role under it, and is in the audit log.
 extension SyncStore {
   /// Returns the roles of a user as a member.
   package func roles(of user: UserID) async throws(StoreError) -> [SpaceName: Role] {
@@ -21,65 +32,106 @@ extension SyncStore {
     try await plain(.reading) { connection in
       try connection.rows(
         MemberQueries.list, [.integer(space), .integer(Int64(MembersAnswer.countMax))]
-      ) { row in try Member(row, user: 0) }.compactMap { $0 }
+      ) { try Member($0) }.compactMap { $0 }
     }
   }
 
-  /// Makes a space with a first admin. Returns it; `nil` if there is a space of this name, or a reason
-  /// why there cannot be one more.
+  /// Makes a space with a first admin. Made before by the same user, it stays as it is.
+  ///
+  /// - Returns: The space; a reason why there cannot be one more; `nil` if another one has the name.
   package func createSpace(
     _ request: SpaceRequest, of user: UserID, by mark: AuditMark, quota: Int64
   ) async throws(StoreError) -> Result<SpaceSummary, Problem>? {
     let epoch = makeEpoch()
     return try await plain(.writing) { connection in
       try connection.together {
-        if try connection.spaceNumber(named: request.space) != nil { return nil }
-        let created = try connection.createSpace(
-          request.space, epoch: epoch, by: mark, quota: quota)
-        guard let space = created else {
-          return .failure(
-            Problem(
-              .storageQuota, "you have created \(quota) spaces, the limit of one user"))
-        }
-        try connection.run(MemberQueries.setTitle, [.text(request.title), .integer(space.id)])
-        if let problem = try connection.setRole(.admin, of: user, in: space, by: mark) {
+        if let problem = try connection.rule(of: user).fault(of: .admin) {
           return .failure(problem)
         }
+        let added = try connection.addSpace(request.space, epoch: epoch, by: mark, quota: quota)
+        guard let space = try connection.summary(of: request.space) else {
+          return .failure(
+            Problem(.storageQuota, "you have created \(quota) spaces, the limit of one user"))
+        }
+        guard added else {
+          let isOwn =
+            try connection.role(of: user, in: space.id) == .admin
+            && connection.isCreator(mark.principal, of: space.id)
+          return isOwn ? .success(space) : nil
+        }
+        try connection.run(MemberQueries.setTitle, [.text(request.title), .integer(space.id)])
+        try connection.save(.admin, of: user, in: space, maker: mark.principal.id, by: mark)
         return .success(space)
       }
     }
   }
 
-  /// Gives a user a role, or ends the membership with `nil`. Returns the reason of a refusal.
-  ///
-  /// - Parameter isServerAdmin: Whether an admin of the server makes the change.
+  /// Gives a member a role, or ends the membership with `nil`. Returns the reason of a refusal. A user who
+  /// is no member becomes one if the caller's credential has the role admin.
   package func setRole(
-    _ role: Role?, of user: UserID, in space: SpaceSummary, isServerAdmin: Bool, by mark: AuditMark
+    _ role: Role?, of user: UserID, in space: SpaceSummary, by caller: MemberCaller, at now: Int64
   ) async throws(StoreError) -> Problem? {
     try await plain(.writing) { connection in
       try connection.together {
         try connection.lock(space.id)
-        return try connection.setRole(
-          role, of: user, in: space, isServerAdmin: isServerAdmin, by: mark)
+        let isOwn = role == nil && caller.principal.user == user
+        if !isOwn, let problem = try connection.fault(of: caller, in: space.id) { return problem }
+        var rule = try connection.rule(of: user, in: space.id)
+        rule.isByCredential = caller.isByCredential
+        if rule.former == role { return nil }
+        if let problem = rule.fault(of: role) { return problem }
+        let mark = AuditMark(caller.principal, at: now)
+        let isWeaker = rule.former.map { (role ?? .reader) < $0 || role == nil } ?? false
+        if isWeaker, !isOwn {
+          // The user may know the codes.
+          try connection.run(MemberQueries.removeInvitations, [.integer(space.id)])
+        } else if isWeaker {
+          try connection.run(
+            MemberQueries.removeInvitationsOf, [.integer(space.id), .text(user.text)])
+        }
+        if let role {
+          try connection.save(role, of: user, in: space, maker: mark.principal.id, by: mark)
+        } else {
+          try connection.run(MemberQueries.remove, [.text(user.text), .integer(space.id)])
+          try connection.append(mark.entry(.memberRemoved, space: space.name, user.text))
+        }
+        return nil
       }
+    }
+  }
+
+  /// Returns content if a space of which the user is a member has it.
+  package func readableBlob(
+    _ hash: ContentHash, of user: UserID
+  ) async throws(StoreError) -> MissionBlob? {
+    try await plain(.reading) { connection in
+      try connection.rows(
+        MemberQueries.readableBlob, [.bytes(hash.bytes), .text(user.text)]
+      ) { MissionBlob(hash: hash, size: try $0.integer(0)) }.first
     }
   }
 
   // MARK: Invitations
 
-  /// Stores an invitation and the hash of its code. Returns `false` if the space has too many.
+  /// Stores an invitation and the hash of its code. Returns the reason of a refusal.
   package func addInvitation(
-    _ invitation: Invitation, hash: [UInt8], to space: SpaceSummary, by mark: AuditMark
-  ) async throws(StoreError) -> Bool {
+    _ invitation: Invitation, hash: [UInt8], to space: SpaceSummary, by caller: MemberCaller
+  ) async throws(StoreError) -> Problem? {
     try await plain(.writing) { connection in
       try connection.together {
         try connection.lock(space.id)
+        if let problem = try connection.fault(of: caller, in: space.id) { return problem }
+        let mark = AuditMark(caller.principal, at: invitation.createdAt)
         try connection.run(
           MemberQueries.endInvitations, [.integer(space.id), .integer(mark.at)])
         let count = try connection.rows(MemberQueries.countInvitations, [.integer(space.id)]) {
           try $0.integer(0)
         }.first
-        guard count ?? 0 < Invitation.countMax else { return false }
+        guard count ?? 0 < Invitation.countMax else {
+          return Problem(
+            .storageQuota,
+            "the space has \(Invitation.countMax) invitations; revoke some of them first")
+        }
         try connection.run(
           MemberQueries.addInvitation,
           [
@@ -90,12 +142,12 @@ extension SyncStore {
         try connection.append(
           mark.entry(
             .invitationCreated, space: space.name, "\(invitation.id) \(invitation.role.rawValue)"))
-        return true
+        return nil
       }
     }
   }
 
-  /// Returns the invitations of a space, oldest first, also expired ones.
+  /// Returns the invitations of a space, oldest first, also expired ones, without used ones.
   package func invitations(to space: Int64) async throws(StoreError) -> [Invitation] {
     try await plain(.reading) { connection in
       try connection.rows(
@@ -109,23 +161,27 @@ extension SyncStore {
     }
   }
 
-  /// Deletes an invitation. Returns `true` if there was one.
+  /// Deletes an invitation. Returns the reason of a refusal.
   package func removeInvitation(
-    _ id: String, to space: SpaceSummary, by mark: AuditMark
-  ) async throws(StoreError) -> Bool {
+    _ id: String, to space: SpaceSummary, by caller: MemberCaller, at now: Int64
+  ) async throws(StoreError) -> Problem? {
     try await plain(.writing) { connection in
       try connection.together {
+        // An acceptance under way comes before.
+        try connection.lock(space.id)
+        if let problem = try connection.fault(of: caller, in: space.id) { return problem }
         let count = try connection.run(
           MemberQueries.removeInvitation, [.integer(space.id), .text(id)])
-        guard count > 0 else { return false }
+        guard count > 0 else { return .unknownInvitation }
+        let mark = AuditMark(caller.principal, at: now)
         try connection.append(mark.entry(.invitationRevoked, space: space.name, id))
-        return true
+        return nil
       }
     }
   }
 
   /// Makes a user a member by an invitation's code. A member keeps a role that is stronger, and the
-  /// invitation then stays.
+  /// invitation then stays. The user of an invitation for one gets the same answer again.
   ///
   /// - Returns: The membership, or the reason of the refusal.
   package func accept(
@@ -138,23 +194,23 @@ extension SyncStore {
         }
         // Another one may have accepted it while the lock was waited for.
         try connection.lock(place.space.id)
-        guard let found = try connection.invitation(hash), mark.at < found.expiresAt else {
-          return .failure(.unknownInvitation)
-        }
-        let former = try connection.role(of: user, in: found.space.id)
-        if former.map({ $0 < found.role }) ?? true {
-          if let problem = try connection.setRole(
+        guard let found = try connection.invitation(hash), mark.at < found.expiresAt,
+          found.usedBy == nil || found.usedBy == user.text
+        else { return .failure(.unknownInvitation) }
+        var rule = try connection.rule(of: user, in: found.space.id)
+        rule.isInvited = true
+        if found.usedBy == nil, rule.former.map({ $0 < found.role }) ?? true {
+          if let problem = rule.fault(of: found.role) { return .failure(problem) }
+          try connection.save(
             found.role, of: user, in: found.space, maker: found.maker, by: mark)
-          {
-            return .failure(problem)
+          if found.isOnce {
+            try connection.run(MemberQueries.useInvitation, [.text(user.text), .bytes(hash)])
           }
-          if found.isOnce { try connection.run(MemberQueries.useInvitation, [.bytes(hash)]) }
         }
         let membership = try connection.memberships(of: user).first {
           $0.space == found.space.name
         }
-        guard let membership else { throw StoreError.spaceGone }
-        return .success(membership)
+        return membership.map { .success($0) } ?? .failure(.unknownInvitation)
       }
     }
   }
@@ -167,6 +223,7 @@ private struct FoundInvitation {
   let isOnce: Bool
   let expiresAt: Int64
   let maker: String
+  let usedBy: String?
 }
 
 extension PlainConnection {
@@ -187,39 +244,45 @@ extension PlainConnection {
       .flatMap { Role(rawValue: $0) }
   }
 
-  /// Gives a user a role within the transaction under way.
-  fileprivate func setRole(
-    _ role: Role?, of user: UserID, in space: SpaceSummary, isServerAdmin: Bool = false,
-    maker: String? = nil, by mark: AuditMark
-  ) throws -> Problem? {
-    let former = try self.role(of: user, in: space.id)
-    if former == role { return nil }
-    let counts = try rows(MemberQueries.counts, [.integer(space.id)]) {
+  fileprivate func isCreator(_ principal: Principal, of space: Int64) throws -> Bool {
+    try rows(MemberQueries.creator, [.integer(space)]) { try $0.optionalText(0) }.first
+      == principal.account.id
+  }
+
+  /// Returns the reason why a caller may not change members, or `nil`. The role may have changed since
+  /// the caller was admitted.
+  fileprivate func fault(of caller: MemberCaller, in space: Int64) throws -> Problem? {
+    if caller.isByCredential { return nil }
+    if let user = caller.principal.user, try role(of: user, in: space) == .admin { return nil }
+    return Problem(.forbidden, "you are no admin of the space any more")
+  }
+
+  /// Returns the facts about a user; without a space, those about a new one.
+  fileprivate func rule(of user: UserID, in space: Int64? = nil) throws -> MemberRule {
+    let spaces = try rows(MemberQueries.countSpaces, [.text(user.text)]) { try $0.integer(0) }.first
+    guard let space else {
+      return MemberRule(members: 0, admins: 0, former: nil, isInvited: true, spaces: spaces ?? 0)
+    }
+    let counts = try rows(MemberQueries.counts, [.integer(space)]) {
       (try $0.integer(0), try $0.integer(1))
     }.first
-    let spaces = try rows(MemberQueries.countSpaces, [.text(user.text)]) { try $0.integer(0) }.first
-    let rule = MemberRule(
-      members: counts?.0 ?? 0, admins: counts?.1 ?? 0, former: former, spaces: spaces ?? 0,
-      isByServerAdmin: isServerAdmin)
-    if let problem = rule.fault(of: role) { return problem }
-    if former == .admin {
-      // Who may not invite any more has invited nobody else.
-      try run(MemberQueries.removeInvitationsOf, [.integer(space.id), .text(user.text)])
-    }
-    guard let role else {
-      try run(MemberQueries.remove, [.text(user.text), .integer(space.id)])
-      try append(mark.entry(.memberRemoved, space: space.name, user.text))
-      return nil
-    }
+    return MemberRule(
+      members: counts?.0 ?? 0, admins: counts?.1 ?? 0, former: try role(of: user, in: space),
+      spaces: spaces ?? 0)
+  }
+
+  /// Writes the role of a user, and the entry in the audit log.
+  fileprivate func save(
+    _ role: Role, of user: UserID, in space: SpaceSummary, maker: String, by mark: AuditMark
+  ) throws {
+    let former = try self.role(of: user, in: space.id)
     try run(
       MemberQueries.save,
       [
-        .text(user.text), .integer(space.id), .text(role.rawValue), .integer(mark.at),
-        .text(maker ?? mark.principal.id),
+        .text(user.text), .integer(space.id), .text(role.rawValue), .integer(mark.at), .text(maker),
       ])
     let change = former == nil ? AuditAction.memberAdded : .memberChanged
     try append(mark.entry(change, space: space.name, "\(role.rawValue) \(user.text)"))
-    return nil
   }
 
   fileprivate func invitation(_ hash: [UInt8]) throws -> FoundInvitation? {
@@ -229,19 +292,17 @@ extension PlainConnection {
       let space = SpaceSummary(id: try row.integer(1), name: name, epoch: Epoch(0), head: 0)
       return FoundInvitation(
         space: space, role: role, isOnce: try row.integer(3) != 0, expiresAt: try row.integer(4),
-        maker: try row.text(5))
+        maker: try row.text(5), usedBy: try row.optionalText(6))
     }
     return found.first ?? nil
   }
 }
 
 extension Member {
-  /// Reads a member from a row that has the user in a column, and the others behind it.
-  fileprivate init?(_ row: any PlainRow, user: Int) throws {
-    guard let name = UserID(try row.text(user)), let role = Role(rawValue: try row.text(user + 1))
+  fileprivate init?(_ row: any PlainRow) throws {
+    guard let user = UserID(try row.text(0)), let role = Role(rawValue: try row.text(1))
     else { return nil }
-    self.init(
-      user: name, role: role, since: try row.integer(user + 2), maker: try row.text(user + 3))
+    self.init(user: user, role: role, since: try row.integer(2), maker: try row.text(3))
   }
 }
 
@@ -265,6 +326,8 @@ private enum MemberQueries {
     """)
   static let role = PlainStatement(
     "member_role", "SELECT role FROM members WHERE principal = $1 AND space = $2")
+  static let creator = PlainStatement(
+    "space_creator", "SELECT creator FROM space_names WHERE id = $1")
   static let counts = PlainStatement(
     "members_count",
     """
@@ -282,6 +345,12 @@ private enum MemberQueries {
     "member_remove", "DELETE FROM members WHERE principal = $1 AND space = $2")
   static let setTitle = PlainStatement(
     "space_title_save", "UPDATE space_names SET title = $1 WHERE id = $2")
+  static let readableBlob = PlainStatement(
+    "mission_blob_member",
+    """
+    SELECT b.size FROM members AS m JOIN mission_blobs AS b ON b.space = m.space
+    WHERE b.sha256 = $1 AND b.mission <> '' AND m.principal = $2 LIMIT 1
+    """)
 
   static let addInvitation = PlainStatement(
     "invitation_add",
@@ -290,25 +359,28 @@ private enum MemberQueries {
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     """)
   static let countInvitations = PlainStatement(
-    "invitations_count", "SELECT count(*) FROM invitations WHERE space = $1")
+    "invitations_count", "SELECT count(*) FROM invitations WHERE space = $1 AND used_by IS NULL")
   static let endInvitations = PlainStatement(
     "invitations_end", "DELETE FROM invitations WHERE space = $1 AND expires_at <= $2")
   static let invitations = PlainStatement(
     "invitations_list",
     """
     SELECT id, role, once, created_at, expires_at, made_by FROM invitations
-    WHERE space = $1 ORDER BY created_at, id LIMIT $2
+    WHERE space = $1 AND used_by IS NULL ORDER BY created_at, id LIMIT $2
     """)
   static let removeInvitation = PlainStatement(
-    "invitation_remove", "DELETE FROM invitations WHERE space = $1 AND id = $2")
+    "invitation_remove",
+    "DELETE FROM invitations WHERE space = $1 AND id = $2 AND used_by IS NULL")
+  static let removeInvitations = PlainStatement(
+    "invitations_remove", "DELETE FROM invitations WHERE space = $1")
   static let removeInvitationsOf = PlainStatement(
-    "invitations_remove", "DELETE FROM invitations WHERE space = $1 AND made_by = $2")
+    "invitations_remove_own", "DELETE FROM invitations WHERE space = $1 AND made_by = $2")
   static let find = PlainStatement(
     "invitation_find",
     """
-    SELECT n.name, i.space, i.role, i.once, i.expires_at, i.made_by FROM invitations AS i
+    SELECT n.name, i.space, i.role, i.once, i.expires_at, i.made_by, i.used_by FROM invitations AS i
     JOIN space_names AS n ON n.id = i.space WHERE i.hash = $1
     """)
   static let useInvitation = PlainStatement(
-    "invitation_use", "DELETE FROM invitations WHERE hash = $1")
+    "invitation_use", "UPDATE invitations SET used_by = $1 WHERE hash = $2")
 }

@@ -12,16 +12,21 @@ struct MemberRule {
   var admins: Int64
   /// The role of the user before the change; `nil` for a user who is no member.
   var former: Role?
+  /// True if the user accepts an invitation, or creates the space.
+  var isInvited = false
   /// Spaces of the user.
   var spaces: Int64 = 0
-  /// True if an admin of the server makes the change. A space may lose the last admin by it.
-  var isByServerAdmin = false
+  /// True if the change is made by a credential with the role, and not by a member.
+  var isByCredential = false
 
   /// Returns the reason why the user cannot get a role, or `nil`.
   ///
   /// - Parameter role: The role; `nil` for the end of the membership.
   func fault(of role: Role?) -> Problem? {
     if former == nil, role != nil {
+      if !isInvited, !isByCredential {
+        return Problem(.forbidden, "the user is no member; invite him or her")
+      }
       guard members < MembersAnswer.countMax else {
         return Problem(
           .storageQuota, "the space has \(members.grouped) members, and no room for more")
@@ -32,7 +37,7 @@ struct MemberRule {
           "the user is a member of \(spaces.grouped) spaces already; leave one of them first")
       }
     }
-    if former == .admin, role != .admin, admins == 1, members > 1, !isByServerAdmin {
+    if former == .admin, role != .admin, admins == 1, members > 1, !isByCredential {
       return Problem(
         .forbidden,
         "the space would have members and no admin; make another member an admin first")

@@ -234,7 +234,8 @@ enum PostgresStoreSchema {
       once bigint NOT NULL,
       created_at bigint NOT NULL,
       expires_at bigint NOT NULL,
-      made_by text COLLATE "C" NOT NULL
+      made_by text COLLATE "C" NOT NULL,
+      used_by text COLLATE "C"
     );
     CREATE UNIQUE INDEX invitations_by_space ON invitations(space, created_at, id);
     CREATE TABLE audit(

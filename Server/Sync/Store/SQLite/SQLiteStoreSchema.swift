@@ -262,7 +262,8 @@ enum SQLiteStoreSchema {
       once INTEGER NOT NULL,
       created_at INTEGER NOT NULL,
       expires_at INTEGER NOT NULL,
-      made_by TEXT NOT NULL
+      made_by TEXT NOT NULL,
+      used_by TEXT
     ) WITHOUT ROWID;
     CREATE UNIQUE INDEX invitations_by_space ON invitations(space, created_at, id);
     CREATE TABLE audit(
