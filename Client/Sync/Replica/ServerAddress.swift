@@ -31,14 +31,4 @@ public struct ServerAddress: Sendable, Equatable {
     do { try BaseURL(url).check() } catch { throw ReplicaError(error) }
     self.init(url: url, space: space, certificateAuthorities: certificateAuthorities)
   }
-
-  /// Returns true for addresses of one server. A slash at the end makes no difference.
-  package static func isSame(_ one: String, _ other: String) -> Bool {
-    func trimmed(_ url: String) -> ArraySlice<UInt8> {
-      var bytes = Array(url.utf8)[...]
-      while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
-      return bytes
-    }
-    return trimmed(one) == trimmed(other)
-  }
 }

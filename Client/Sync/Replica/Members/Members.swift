@@ -170,16 +170,16 @@ extension Spaces {
     _ space: String, server url: String, token: TokenSource? = nil,
     certificateAuthorities: String? = nil
   ) async throws -> Replica {
+    var spaces: [(number: Int, address: ServerAddress?)] = []
     for present in try await [replica] + replicas() {
-      guard let address = try await present.status().server, address.space.value == space else {
-        continue
-      }
-      guard ServerAddress.isSame(address.url, url) else {
-        throw ReplicaError.cannotJoin(
-          space: space,
-          "this file has another space of this name, on \(address.url); use another file")
-      }
-      if present.number == 1 { return present }
+      spaces.append((present.number, try await present.status().server))
+    }
+    switch SpaceEntry(space: space, server: url).step(of: spaces) {
+    case .present(1): return replica
+    case .refuse(let other):
+      throw ReplicaError.cannotJoin(
+        space: space, "this file has another space of this name, on \(other); use another file")
+    case .present, .join: break
     }
     return try await join(
       space, server: url, token: token, certificateAuthorities: certificateAuthorities)
