@@ -56,8 +56,8 @@ extension StoreContract {
           _ role: Role?, _ user: UserID, by caller: UserID? = nil
         ) async throws -> ProblemCode? {
           let principal = try unwrap(Principal(caller?.text ?? "token:x"), "a principal")
-          return try await store.setRole(
-            role, of: user, in: space,
+          return try await under.store.setRole(
+            role, of: user, in: under.space,
             by: MemberCaller(principal, isByCredential: caller == nil), at: SpaceUnderTest.now)?
             .code
         }
@@ -98,7 +98,7 @@ extension StoreContract {
           invitation("1", .reader, by: ada), invitation("2", .writer, by: ada, isOnce: true),
           invitation("3", .writer, by: ada, expiresAt: SpaceUnderTest.now),
         ]
-        let caller = MemberCaller(try mark(ada).principal, isByCredential: false)
+        let caller: MemberCaller = MemberCaller(try mark(ada).principal, isByCredential: false)
         for (invitation, hash) in zip(all, hashes) {
           try require(
             try await store.addInvitation(invitation, hash: hash, to: space, by: caller) == nil,
@@ -106,7 +106,7 @@ extension StoreContract {
         }
         try require(try await store.invitations(to: space.id), is: all, "the invitations")
         func accept(_ hash: [UInt8], _ user: UserID) async throws -> Result<Membership, Problem> {
-          try await store.accept(hash: hash, as: user, by: try mark(user))
+          try await under.store.accept(hash: hash, as: user, by: try mark(user))
         }
         let membership = try await accept(hashes[0], bea).get()
         try require(membership.role, is: .reader, "the role")
@@ -126,8 +126,8 @@ extension StoreContract {
         try require(
           try await accept(hashes[1], bea).get().role, is: .writer, "the same user again")
         func revoke(_ id: String) async throws -> ProblemCode? {
-          try await store.removeInvitation(
-            id, to: space, by: caller, at: SpaceUnderTest.now)?.code
+          try await under.store.removeInvitation(
+            id, to: under.space, by: caller, at: SpaceUnderTest.now)?.code
         }
         try require(try await revoke("1") == nil, "it was not revoked")
         try require(try await revoke("1"), is: .unknownInvitation, "revoked twice")
@@ -147,10 +147,10 @@ extension StoreContract {
         func add(
           _ number: Int, by user: UserID, at: Int64 = SpaceUnderTest.now
         ) async throws -> ProblemCode? {
-          var invitation = invitation("\(number)", .reader, by: user, expiresAt: at + 100)
-          invitation.createdAt = at
-          return try await store.addInvitation(
-            invitation, hash: [UInt8](repeating: UInt8(number), count: 32), to: space,
+          var added: Invitation = invitation("\(number)", .reader, by: user, expiresAt: at + 100)
+          added.createdAt = at
+          return try await under.store.addInvitation(
+            added, hash: [UInt8](repeating: UInt8(number), count: 32), to: under.space,
             by: try caller(user))?.code
         }
         for number in 0..<Invitation.countMax {
@@ -180,7 +180,7 @@ extension StoreContract {
       let one = try await under.open(.standard)
       let two = under.isShared ? try await under.open(.standard) : one
       let (ada, bea) = (try user("ada"), try user("bea"))
-      let request = SpaceRequest(space: .name("list"))
+      let request: SpaceRequest = SpaceRequest(space: .name("list"))
       func create(_ store: any SyncStore, _ user: UserID) async throws -> Bool {
         try await store.createSpace(request, of: user, by: try mark(user), quota: 9) != nil
       }
@@ -191,7 +191,7 @@ extension StoreContract {
       let owner = made[0] ? ada : bea
       let space = try unwrap(try await one.space(named: .name("list")), "the space")
       try require(try await one.members(of: space.id).map(\.user), is: [owner], "the members")
-      let hash = [UInt8](repeating: 1, count: 32)
+      let hash: [UInt8] = [UInt8](repeating: 1, count: 32)
       let invited = try await one.addInvitation(
         invitation("1", .reader, by: owner, isOnce: true), hash: hash, to: space,
         by: MemberCaller(try mark(owner).principal, isByCredential: false))
