@@ -52,30 +52,26 @@ extension StoreContract {
       try await under.withSpace { under in
         let (store, space) = (under.store, under.space)
         let (ada, bea) = (try user("ada"), try user("bea"))
-        func set(
-          _ role: Role?, _ user: UserID, by caller: UserID? = nil
-        ) async throws -> ProblemCode? {
-          let principal = try unwrap(Principal(caller?.text ?? "token:x"), "a principal")
-          let problem = try await under.store.setRole(
-            role, of: user, in: under.space,
-            by: MemberCaller(principal, isByCredential: caller == nil), at: SpaceUnderTest.now)
-          return problem?.code
-        }
-        try require(try await set(.admin, ada) == nil, "the first admin")
-        try require(try await set(.reader, bea, by: ada), is: .forbidden, "without consent")
-        try require(try await set(.writer, bea) == nil, "a writer")
-        try require(try await set(.writer, bea, by: ada) == nil, "the same again")
-        try require(try await set(.reader, ada, by: ada), is: .forbidden, "the last admin, changed")
-        try require(try await set(nil, ada, by: ada), is: .forbidden, "the last admin, ended")
-        try require(try await set(nil, ada, by: bea), is: .forbidden, "by a writer")
-        try require(try await set(nil, ada) == nil, "ended by a credential")
+        try require(try await set(.admin, ada, in: under) == nil, "the first admin")
+        try require(
+          try await set(.reader, bea, by: ada, in: under), is: .forbidden, "without consent")
+        try require(try await set(.writer, bea, in: under) == nil, "a writer")
+        try require(try await set(.writer, bea, by: ada, in: under) == nil, "the same again")
+        try require(
+          try await set(.reader, ada, by: ada, in: under), is: .forbidden, "the last admin, changed"
+        )
+        try require(
+          try await set(nil, ada, by: ada, in: under), is: .forbidden, "the last admin, ended")
+        try require(try await set(nil, ada, by: bea, in: under), is: .forbidden, "by a writer")
+        try require(try await set(nil, ada, in: under) == nil, "ended by a credential")
         // Admitted a moment ago, and no admin any more.
-        try require(try await set(nil, bea, by: ada), is: .forbidden, "by a former admin")
-        try require(try await set(.admin, ada) == nil, "back again")
-        try require(try await set(.admin, bea, by: ada) == nil, "a second admin")
-        try require(try await set(nil, ada, by: ada) == nil, "one of two admins")
-        try require(try await set(nil, ada, by: ada) == nil, "a user who is no member")
-        try require(try await set(nil, bea, by: bea) == nil, "the last member")
+        try require(
+          try await set(nil, bea, by: ada, in: under), is: .forbidden, "by a former admin")
+        try require(try await set(.admin, ada, in: under) == nil, "back again")
+        try require(try await set(.admin, bea, by: ada, in: under) == nil, "a second admin")
+        try require(try await set(nil, ada, by: ada, in: under) == nil, "one of two admins")
+        try require(try await set(nil, ada, by: ada, in: under) == nil, "a user who is no member")
+        try require(try await set(nil, bea, by: bea, in: under) == nil, "the last member")
         try require(try await store.members(of: space.id).isEmpty, "a member is left")
         let log = try await store.audit(AuditQuery()).map { "\($0.action) \($0.detail)" }
         try require(
@@ -98,42 +94,43 @@ extension StoreContract {
           invitation("1", .reader, by: ada), invitation("2", .writer, by: ada, isOnce: true),
           invitation("3", .writer, by: ada, expiresAt: SpaceUnderTest.now),
         ]
-        let caller: MemberCaller = MemberCaller(try mark(ada).principal, isByCredential: false)
+        let caller = MemberCaller(try mark(ada).principal, isByCredential: false)
         for (invitation, hash) in zip(all, hashes) {
           try require(
             try await store.addInvitation(invitation, hash: hash, to: space, by: caller) == nil,
             "an invitation")
         }
         try require(try await store.invitations(to: space.id), is: all, "the invitations")
-        func accept(_ hash: [UInt8], _ user: UserID) async throws -> Result<Membership, Problem> {
-          try await under.store.accept(hash: hash, as: user, by: try mark(user))
-        }
-        let membership = try await accept(hashes[0], bea).get()
+        let membership = try await accept(hashes[0], bea, in: under).get()
         try require(membership.role, is: .reader, "the role")
         try require(membership.maker, is: ada.text, "who invited")
-        try require(try await accept(hashes[0], cid).get().role, is: .reader, "another user's")
         try require(
-          try await accept(hashes[2], cid).problemCode, is: .unknownInvitation, "an expired one")
+          try await accept(hashes[0], cid, in: under).get().role, is: .reader, "another user's")
         try require(
-          try await accept([9], cid).problemCode, is: .unknownInvitation, "one nobody made")
+          try await accept(hashes[2], cid, in: under).problemCode, is: .unknownInvitation,
+          "an expired one")
         try require(
-          try await accept(hashes[1], ada).get().role, is: .admin, "a stronger role stays")
-        try require(try await accept(hashes[1], bea).get().role, is: .writer, "a stronger role")
+          try await accept([9], cid, in: under).problemCode, is: .unknownInvitation,
+          "one nobody made")
         try require(
-          try await accept(hashes[1], cid).problemCode, is: .unknownInvitation, "one used before")
+          try await accept(hashes[1], ada, in: under).get().role, is: .admin,
+          "a stronger role stays")
+        try require(
+          try await accept(hashes[1], bea, in: under).get().role, is: .writer, "a stronger role")
+        try require(
+          try await accept(hashes[1], cid, in: under).problemCode, is: .unknownInvitation,
+          "one used before")
         try require(
           try await store.invitations(to: space.id).map(\.id), is: ["1", "3"], "the rest")
         try require(
-          try await accept(hashes[1], bea).get().role, is: .writer, "the same user again")
-        func revoke(_ id: String) async throws -> ProblemCode? {
-          let problem = try await under.store.removeInvitation(
-            id, to: under.space, by: caller, at: SpaceUnderTest.now)
-          return problem?.code
-        }
-        try require(try await revoke("1") == nil, "it was not revoked")
-        try require(try await revoke("1"), is: .unknownInvitation, "revoked twice")
+          try await accept(hashes[1], bea, in: under).get().role, is: .writer, "the same user again"
+        )
+        try require(try await revoke("1", by: caller, in: under) == nil, "it was not revoked")
         try require(
-          try await accept(hashes[0], cid).problemCode, is: .unknownInvitation, "a revoked one")
+          try await revoke("1", by: caller, in: under), is: .unknownInvitation, "revoked twice")
+        try require(
+          try await accept(hashes[0], cid, in: under).problemCode, is: .unknownInvitation,
+          "a revoked one")
       }
     },
     StoreContract("invitations end with the rights of those who know them, and are bounded") {
@@ -142,32 +139,23 @@ extension StoreContract {
         let (store, space) = (under.store, under.space)
         let (ada, bea) = (try user("ada"), try user("bea"))
         for user in [ada, bea] { try await start(user, .admin, in: under) }
-        func caller(_ user: UserID) throws -> MemberCaller {
-          MemberCaller(try mark(user).principal, isByCredential: false)
-        }
-        func add(
-          _ number: Int, by user: UserID, at: Int64 = SpaceUnderTest.now
-        ) async throws -> ProblemCode? {
-          var added: Invitation = invitation("\(number)", .reader, by: user, expiresAt: at + 100)
-          added.createdAt = at
-          return try await under.store.addInvitation(
-            added, hash: [UInt8](repeating: UInt8(number), count: 32), to: under.space,
-            by: try caller(user))?.code
-        }
         for number in 0..<Invitation.countMax {
-          try require(try await add(number, by: number == 0 ? bea : ada) == nil, "an invitation")
+          try require(
+            try await add(number, by: number == 0 ? bea : ada, in: under) == nil, "an invitation")
         }
-        try require(try await add(200, by: ada), is: .storageQuota, "one too many")
+        try require(try await add(200, by: ada, in: under), is: .storageQuota, "one too many")
         try require(
-          try await add(201, by: ada, at: SpaceUnderTest.now + 100) == nil, "the expired ones count"
+          try await add(201, by: ada, at: SpaceUnderTest.now + 100, in: under) == nil,
+          "the expired ones count"
         )
-        try require(try await add(202, by: bea, at: SpaceUnderTest.now + 100) == nil, "another")
+        try require(
+          try await add(202, by: bea, at: SpaceUnderTest.now + 100, in: under) == nil, "another")
         // One who leaves invites nobody any more, and the others' invitations stay.
         let left = try await store.setRole(
           nil, of: bea, in: space, by: try caller(bea), at: SpaceUnderTest.now)
         try require(left == nil, "one of two admins")
         try require(try await store.invitations(to: space.id).map(\.id), is: ["201"], "the rest")
-        try require(try await add(203, by: bea), is: .forbidden, "by one who has left")
+        try require(try await add(203, by: bea, in: under), is: .forbidden, "by one who has left")
         // One who is removed may know the codes of all.
         try await start(bea, .writer, in: under)
         let removed = try await store.setRole(
@@ -181,28 +169,22 @@ extension StoreContract {
       let one = try await under.open(.standard)
       let two = under.isShared ? try await under.open(.standard) : one
       let (ada, bea) = (try user("ada"), try user("bea"))
-      let request: SpaceRequest = SpaceRequest(space: .name("list"))
-      func create(_ store: any SyncStore, _ user: UserID) async throws -> Bool {
-        try await store.createSpace(request, of: user, by: try mark(user), quota: 9) != nil
-      }
-      async let first = create(one, ada)
-      async let second = create(two, bea)
+      let request = SpaceRequest(space: .name("list"))
+      async let first = create(request, ada, in: one)
+      async let second = create(request, bea, in: two)
       let made = try await [first, second]
       try require(made.filter { $0 }.count, is: 1, "creators")
       let owner = made[0] ? ada : bea
       let space = try unwrap(try await one.space(named: .name("list")), "the space")
       try require(try await one.members(of: space.id).map(\.user), is: [owner], "the members")
-      let hash: [UInt8] = [UInt8](repeating: 1, count: 32)
+      let hash = [UInt8](repeating: 1, count: 32)
       let invited = try await one.addInvitation(
         invitation("1", .reader, by: owner, isOnce: true), hash: hash, to: space,
         by: MemberCaller(try mark(owner).principal, isByCredential: false))
       try require(invited == nil, "an invitation")
       let (cid, dan) = (try user("cid"), try user("dan"))
-      func accept(_ store: any SyncStore, _ user: UserID) async throws -> Bool {
-        (try? await store.accept(hash: hash, as: user, by: try mark(user)).get()) != nil
-      }
-      async let third = accept(one, cid)
-      async let fourth = accept(two, dan)
+      async let third = accepts(hash, cid, in: one)
+      async let fourth = accepts(hash, dan, in: two)
       try require(try await [third, fourth].filter { $0 }.count, is: 1, "users of one invitation")
       try require(try await one.members(of: space.id).count, is: 2, "members")
       await one.close()
@@ -218,5 +200,58 @@ extension StoreContract {
       role, of: user, in: under.space,
       by: MemberCaller(.anonymous, isByCredential: true), at: SpaceUnderTest.now)
     try require(problem == nil, "a first role")
+  }
+
+  /// Sets a role as a credential with the role admin does, or as a member.
+  private static func set(
+    _ role: Role?, _ user: UserID, by member: UserID? = nil, in under: SpaceUnderTest
+  ) async throws -> ProblemCode? {
+    let author =
+      try member.map { try Self.caller($0) } ?? MemberCaller(.anonymous, isByCredential: true)
+    let problem = try await under.store.setRole(
+      role, of: user, in: under.space, by: author, at: SpaceUnderTest.now)
+    return problem?.code
+  }
+
+  private static func caller(_ user: UserID) throws -> MemberCaller {
+    MemberCaller(try mark(user).principal, isByCredential: false)
+  }
+
+  private static func revoke(
+    _ id: String, by caller: MemberCaller, in under: SpaceUnderTest
+  ) async throws -> ProblemCode? {
+    let problem = try await under.store.removeInvitation(
+      id, to: under.space, by: caller, at: SpaceUnderTest.now)
+    return problem?.code
+  }
+
+  private static func accept(
+    _ hash: [UInt8], _ user: UserID, in under: SpaceUnderTest
+  ) async throws -> Result<Membership, Problem> {
+    try await under.store.accept(hash: hash, as: user, by: try mark(user))
+  }
+
+  private static func accepts(
+    _ hash: [UInt8], _ user: UserID, in store: any SyncStore
+  ) async throws -> Bool {
+    let answer = try await store.accept(hash: hash, as: user, by: try mark(user))
+    return (try? answer.get()) != nil
+  }
+
+  private static func create(
+    _ request: SpaceRequest, _ user: UserID, in store: any SyncStore
+  ) async throws -> Bool {
+    try await store.createSpace(request, of: user, by: try mark(user), quota: 9) != nil
+  }
+
+  private static func add(
+    _ number: Int, by user: UserID, at: Int64 = SpaceUnderTest.now, in under: SpaceUnderTest
+  ) async throws -> ProblemCode? {
+    var added = invitation("\(number)", .reader, by: user, expiresAt: at + 100)
+    added.createdAt = at
+    let problem = try await under.store.addInvitation(
+      added, hash: [UInt8](repeating: UInt8(number), count: 32), to: under.space,
+      by: try caller(user))
+    return problem?.code
   }
 }
