@@ -35,6 +35,8 @@ package struct CapturedWrite: Sendable, Equatable {
   /// The values before an update, the key before a change of the key, or the values answered by
   /// PostgreSQL.
   var former: [String?] = []
+  /// True if a step has overwritten an update in the table since: the table gets the row again.
+  var isOverwritten = false
   /// True if an answer is that the table has no such row.
   var isAbsent = false
   /// True if an answer is about a row deleted in the space.
@@ -85,11 +87,13 @@ extension CapturedWrite {
   ///   - now: PostgreSQL's clock at the reading, in milliseconds since 1970.
   ///   - readAt: the same moment by this process's clock.
   init?(_ row: PostgresRow, at now: Int64, _ readAt: ContinuousClock.Instant) throws {
-    guard let kind = Kind(rawValue: try row.text(3)) else { return nil }
+    let isOverwritten = try row.text(3) == OverwriteSQL.kind
+    guard let kind = isOverwritten ? .update : Kind(rawValue: try row.text(3)) else { return nil }
     self.init(
       id: try row.int8(0), tries: try row.int8(8), transaction: try row.text(1),
       ageAtReading: max(0, now - (try row.int8(9))), readAt: readAt, table: try row.text(2),
       kind: kind, key: try row.array(4, of: String.self))
+    self.isOverwritten = isOverwritten
     reason = try row.ifPresent(10, as: String.self)
     if kind == .delete { return }
     // A row that no device can hold has the reason here.

@@ -56,7 +56,8 @@ package struct MirrorLedger: Sendable {
       xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
       at timestamptz NOT NULL DEFAULT clock_timestamp(),
       tab text NOT NULL,
-      kind "char" NOT NULL,                 -- I, U, D, or K for another key; A answers a step
+      kind "char" NOT NULL,                 -- I, U, D, or K for another key; A answers a step,
+                                            -- which has overwritten the amounts of E
       key text[] NOT NULL,
       names text[], vals text[], olds text[],
       reason text,                          -- of an answer: why PostgreSQL refuses the space's row

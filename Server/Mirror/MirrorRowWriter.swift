@@ -134,7 +134,9 @@ struct MirrorRowWriter {
     let sets = columns.map { "\(quoted($0.name)) = ?" }.joined(separator: ", ")
     try database.execute(
       repeated: "UPDATE \(name) SET \(sets) WHERE \(Self.hasKey(table))", merged + key)
-    if !isExact(columns, merged, write) { try file.mark(table, key, database) }
+    if write.isOverwritten || !isExact(columns, merged, write) {
+      try file.mark(table, key, database)
+    }
     return true
   }
 

@@ -197,7 +197,7 @@ struct MirrorStep {
     let results = try connection.pipeline {
       if let savepoint { $0.add(.once("SAVEPOINT \(savepoint)")) }
       if !isShown { $0.add(Self.showDevice, [.text(device), .text(user)]) }
-      if hasWritten, !isDelete { $0.add(.once(step.forget), keys) }
+      if hasWritten, !isDelete { $0.add(.once(step.forgetOverwritten), keys) }
       $0.add(.once(step.begin(isDelete: isDelete)))
       let parameters =
         isDelete
@@ -328,7 +328,7 @@ struct MirrorStep {
     for (table, rows) in Dictionary(grouping: deferred, by: \.table).sorted(by: { $0.key < $1.key })
     {
       _ = try connection.query(
-        .once(step(table).forget), PostgresParameters(columnsOf: rows.map(\.key)))
+        .once(step(table).forgetOverwritten), PostgresParameters(columnsOf: rows.map(\.key)))
     }
   }
 

@@ -135,13 +135,24 @@ struct StepSQL {
       """
   }
 
-  /// Removes rows from the capture of the step: those that it deletes, and those that effects of
-  /// former statements have changed, before it writes them.
+  /// The rows of the parameters that the space has.
+  private var sent: String {
+    "\(sql.source(keysOnly: true)) WHERE NOT \(sql.isUnsent(sql.keyParameters))"
+  }
+
+  /// Removes rows that the step overwrites from the capture of the step: effects of former
+  /// statements have changed them. See ``OverwriteSQL``.
+  var forgetOverwritten: String {
+    if isLogged { return "SELECT \(markKeys("over")) FROM \(sent) HAVING count(*) > 0" }
+    return OverwriteSQL(sql: sql).forget(
+      "SELECT \(sql.keyParameters) AS key FROM \(sent)", in: "pg_current_xact_id()")
+  }
+
+  /// Removes deleted rows from the capture of the step.
   var forget: String {
-    let rows = "\(sql.source(keysOnly: true)) WHERE NOT \(sql.isUnsent(sql.keyParameters))"
-    if isLogged { return "SELECT \(markKeys("gone")) FROM \(rows) HAVING count(*) > 0" }
+    if isLogged { return "SELECT \(markKeys("gone")) FROM \(sent) HAVING count(*) > 0" }
     return """
-      DELETE FROM \(MirrorSQL.ledger).captured c USING \(rows)
+      DELETE FROM \(MirrorSQL.ledger).captured c USING \(sent)
         AND c.xid = pg_current_xact_id() AND c.mirror = \(sql.mirror)
         AND c.tab = \(sql.literal) AND c.key = \(sql.keyParameters)
       """

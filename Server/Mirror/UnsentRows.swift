@@ -154,9 +154,9 @@ struct UnsentRows: Sendable {
     -- The space may lack other columns of the row.
     again AS (
       UPDATE ferry_mirror.unsent u SET retry = true FROM taken c
-      WHERE u.mirror = $1 AND c.tab = u.tab AND c.kind = 'U' AND c.key = u.key)
+      WHERE u.mirror = $1 AND c.tab = u.tab AND c.kind IN ('U', '\(OverwriteSQL.kind)') AND c.key = u.key)
     DELETE FROM ferry_mirror.unsent u USING (
-      SELECT tab, key FROM taken WHERE kind <> 'U'
+      SELECT tab, key FROM taken WHERE kind NOT IN ('U', '\(OverwriteSQL.kind)')
       UNION ALL SELECT tab, olds FROM taken WHERE kind = 'K') c
     WHERE u.mirror = $1 AND c.tab = u.tab AND c.key = u.key
     """

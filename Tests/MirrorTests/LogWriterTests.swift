@@ -40,7 +40,7 @@ struct LogWriterTests {
   }
 
   /// Returns a change: `I1`, `U1` and `D1` are of the row 1, `open`, `open other` and `close` are
-  /// marks, and so are `gone` and `made` with keys.
+  /// marks, and so are `gone`, `over` and `made` with keys.
   private func change(_ word: Substring) -> ReplicatedChange {
     let key = String(word.dropFirst())
     let (old, new) = (Self.row(key, "old"), Self.row(key, "new"))
@@ -61,8 +61,10 @@ struct LogWriterTests {
   }
 
   /// Returns the captured writes of transactions, divided by semicolons, in order.
-  private func captured(_ story: String) throws -> String {
+  private func captured(_ story: String, merges: Bool = false) throws -> String {
     var writer = LogWriter(connection, log)
+    var sql = sql
+    if merges { sql.table.columns[0].policy = .textMerge }
     writer.use([sql])
     for (place, text) in story.split(separator: ";").enumerated() {
       let changes = text.split(separator: " ").map(change)
@@ -86,11 +88,21 @@ struct LogWriterTests {
       // The step names its rows by their keys, beside triggers before them.
       ("U1 U2 gone1", "U2"), ("U1 gone1 U1", "U1"), ("D1 I1 U1 gone1 D2", "D2"),
       // It writes a row that an effect has changed.
-      ("open U1 close U2 gone2 open U2 close", ""), ("U2; U3 gone2", "U2 U3"), ("U2; gone2", "U2"),
+      ("open U1 close U2 over2 open U2 close", ""), ("U2; U3 over2", "U2 U3"), ("U2; over2", "U2"),
       // It has captured a row as a whole.
       ("U1 U2 made1", "U2"), ("D1 made1", "D1"), ("U1 made1 U1", "U1"),
     ])
   func marks(story: String, expected: String) throws {
     #expect(try captured(story) == expected)
+  }
+
+  @Test(
+    "the amounts of an effect stay when the step overwrites the row, whatever it captures of it",
+    arguments: [
+      ("U1 over1", "E1"), ("U1 U2 U1 over1 U1", "E1 U2 E1 U1"), ("D1 I1 U1 over1", "E1"),
+      ("U1 over1 U1 gone1", "E1"), ("U1 over1 U1 made1", "E1"), ("U1 over1 over1", "E1"),
+    ])
+  func amounts(story: String, expected: String) throws {
+    #expect(try captured(story, merges: true) == expected)
   }
 }

@@ -57,6 +57,7 @@ struct LoggedRowTests {
     #expect(
       mark("s\ngone\nf\n[[\"a\\nb\"]]")
         == .forget(table: "f", .all, keys: "[[\"a\\nb\"]]"))
+    #expect(mark("s\nover\nf\n[]") == .forget(table: "f", .overwritten, keys: "[]"))
     #expect(mark("s\nmade\nf\n[]") == .forget(table: "f", .updates, keys: "[]"))
     for text in ["", "s", "t\nclose", "s\nclose\n", "s\nopen", "s\nother", "\nclose", "s\ngone\nf"]
     {

@@ -208,6 +208,7 @@ struct MirrorNameTests {
         _ = try connection.query(.once(try #require(step.insert)), rows)
         if let vacate = step.vacate { _ = try connection.query(.once(vacate), keys) }
         _ = try connection.query(.once(step.forget), keys)
+        _ = try connection.query(.once(step.forgetOverwritten), keys)
         try connection.execute(single: comparison.makeCopy)
         _ = try connection.query(.once(comparison.fillCopy), rows)
         _ = try connection.query(.once(comparison.differences(withDeferred: true)))
@@ -243,7 +244,8 @@ struct MirrorNameTests {
     _ = try connection.query(.once(LoggedRowsSQL.capture([sql])), rows)
     _ = try connection.query(.once(step.begin(isDelete: true)))
     _ = try connection.query(.once(step.forget), keys)
-    for forgotten in [LogMark.Forgotten.all, .updates] {
+    _ = try connection.query(.once(step.forgetOverwritten), keys)
+    for forgotten in [LogMark.Forgotten.all, .overwritten, .updates] {
       _ = try connection.query(
         .once(LoggedRowsSQL(sql: sql).forgetCaptured(forgotten)),
         [.text("700"), .text("[[\"one\"]]")])

@@ -144,6 +144,46 @@ struct MirrorEffectTests {
       until: [["a", "device", "0", "l"], ["b", "effect", "0", "l"]], of: Self.tasks)
     try await stage.mirror(["remove", "crm"])
   }
+
+  @Test(
+    "an amount and a line of a trigger stay beside those of a row that the mirror writes afterwards",
+    arguments: kinds, captures)
+  func added(kind: String, capture: String) async throws {
+    let stage = try await Self.made(kind, capture)
+    let text = "top\nmiddle\nend\n"
+    try await Self.carry(
+      stage,
+      """
+      INSERT INTO lists VALUES ('l', 'one');
+      INSERT INTO tasks(id, title, done, list) VALUES ('a', '\(text)', 10, 'l'), ('b', NULL, 10, 'l')
+      """, until: [["a", text, "10", "l"], ["b", nil, "10", "l"]], of: Self.tasks)
+    let replica = try await stage.device.open()
+    var schema = try await replica.schema()
+    schema.tables["tasks"]?.columns["done"] = ColumnRules(policy: .counter)
+    schema.tables["tasks"]?.columns["title"] = ColumnRules(policy: .textMerge)
+    schema.version += 1
+    _ = try await replica.applySchema(schema)
+    try await stage.mirror(["verify", "crm"])
+    try stage.sql(
+      Self.trigger(
+        "AFTER UPDATE", on: "lists",
+        """
+        UPDATE app.tasks SET done = done - 1, title = title || E'more\\n' WHERE list = NEW.id;
+        RETURN NULL;
+        """))
+    let both = "TOP\nmiddle\nend\nmore\n"
+    try await Self.carry(
+      stage,
+      """
+      UPDATE lists SET name = 'two';
+      UPDATE tasks SET done = done - 2, title = replace(title, 'top', 'TOP') WHERE id = 'a'
+      """, until: [["a", both, "7", "l"], ["b", nil, "9", "l"]], of: Self.tasks)
+    // The device has not changed the amount: the row of the step has the former one.
+    try await Self.carry(
+      stage, "UPDATE lists SET name = 'three'; UPDATE tasks SET title = 'b' WHERE id = 'b'",
+      until: [["a", both + "more\n", "6", "l"], ["b", "b", "8", "l"]], of: Self.tasks)
+    try await stage.mirror(["remove", "crm"])
+  }
 }
 
 extension Value {

@@ -48,8 +48,8 @@ struct LoggedRow: Sendable, Equatable {
 /// A step writes `open`, then one statement, and `close` behind the rows of the statement. The rows
 /// of the named table between both are the step's. All others are effects: of foreign keys, or of
 /// programs' triggers. They reach the space. Triggers before a row run between both marks: beside
-/// them, the step only writes `gone` behind the rows of the statement, with the keys. It also writes
-/// `gone` before rows that an effect of a former statement may have changed: it overwrites them.
+/// them, the step only writes `gone` behind the rows of the statement, with the keys. It writes `over`
+/// before rows that an effect of a former statement may have changed: it overwrites them.
 ///
 /// A table is named by ``MirrorSQL/function``: the name may contain any character.
 enum LogMark: Equatable {
@@ -63,6 +63,8 @@ enum LogMark: Equatable {
   /// The changes of effects that are the step's.
   enum Forgotten: String {
     case all = "gone"
+    /// The step writes the rows next.
+    case overwritten = "over"
     /// The step has captured the rows as a whole.
     case updates = "made"
   }

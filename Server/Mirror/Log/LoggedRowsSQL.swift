@@ -89,15 +89,20 @@ struct LoggedRowsSQL {
   /// Removes logged rows of a transaction. The parameters are the transaction and the keys. The
   /// answers stay: the step has captured them after the mark.
   func forgetCaptured(_ forgotten: LogMark.Forgotten) -> String {
-    let kinds =
-      switch forgotten {
-      case .all: "NOT (\(AnswerSQL.isAnswer("c")))"
-      case .updates: "c.kind = 'U'"
-      }
+    let keys = """
+      SELECT ARRAY(SELECT json_array_elements_text(e)) AS key FROM json_array_elements($2::text::json) e
+      """
+    let isOther = "NOT (\(AnswerSQL.isAnswer("c")))"
+    let kinds: String
+    switch forgotten {
+    case .overwritten:
+      return OverwriteSQL(sql: sql).forget(keys, in: "$1::text::xid8", where: isOther)
+    // Amounts of overwritten updates are from before the statement.
+    case .all: kinds = "c.kind <> '\(OverwriteSQL.kind)' AND \(isOther)"
+    case .updates: kinds = "c.kind = 'U'"
+    }
     return """
-      DELETE FROM \(MirrorSQL.ledger).captured c
-      USING (SELECT ARRAY(SELECT json_array_elements_text(e)) AS key
-        FROM json_array_elements($2::text::json) e) k
+      DELETE FROM \(MirrorSQL.ledger).captured c USING (\(keys)) k
       WHERE c.xid = $1::text::xid8 AND c.mirror = \(sql.mirror) AND c.tab = \(sql.literal)
         AND c.key = k.key AND \(kinds)
       """
