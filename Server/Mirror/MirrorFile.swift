@@ -171,13 +171,14 @@ struct MirrorFile: Sendable {
         """)
   }
 
-  /// Marks one row as changed, so the table in PostgreSQL gets it again.
+  /// Marks one row as changed, so the table in PostgreSQL gets it again. A change that the table
+  /// lacks keeps the author: programs' triggers see the name.
   func mark(_ table: MirrorTable, _ key: [Value], _ database: Database) throws {
     let marks = table.key.map { _ in "?" }.joined(separator: ", ")
     try database.execute(
       repeated: """
-        INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn, NULL
-        FROM "mirror.turn"
+        INSERT INTO \(Self.noted(table)) SELECT \(marks), turn, NULL FROM "mirror.turn" WHERE TRUE
+        ON CONFLICT DO UPDATE SET turn = excluded.turn
         """, key)
   }
 

@@ -39,4 +39,32 @@ struct MarkedRowTests {
     }
     await database.close()
   }
+
+  @Test("a change that comes with a later step keeps the device that made it")
+  func author() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let file = try Self.file(DeclaredColumn("title", .text))
+    try await database.write { database in
+      try database.connection.addFunction("change_author", argumentCount: 0, callers: .all) {
+        let name = Array("phone".utf8)
+        name.withUnsafeBufferPointer($1.set(text:))
+      }
+      try database.execute("CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT)")
+      try file.prepare(database)
+      try database.execute("INSERT INTO tasks(id) VALUES ('a'), ('b')")
+      let table = try #require(file.plan.table("tasks"))
+      try file.endTurn(try file.beginTurn(database), database)
+      try database.execute("UPDATE tasks SET title = 'x' WHERE id = 'a'")
+      let turn = try file.beginTurn(database)
+      for key in ["a", "b"] { try file.mark(table, [.text(key)], database) }
+      var rows: [String] = []
+      func list(_ row: MirrorRow) { rows.append("\(row.key[0].keyText ?? "") \(row.device ?? "")") }
+      try file.changes(before: turn, database.connection, list)
+      #expect(rows == [])
+      try file.changes(before: try file.beginTurn(database), database.connection, list)
+      #expect(rows.sorted() == ["a phone", "b "])
+    }
+    await database.close()
+  }
 }
