@@ -67,4 +67,34 @@ struct MarkedRowTests {
     }
     await database.close()
   }
+
+  @Test("an effect that a step has overwritten returns to the table, whatever value it had there")
+  func overwritten() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let file = try Self.file(DeclaredColumn("n", .integer))
+    try await database.write { database in
+      try database.connection.addFunction("change_author", argumentCount: 0, callers: .all) {
+        $1.setNull()
+      }
+      try database.execute(
+        "CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, n INTEGER); INSERT INTO tasks VALUES ('a', 10)"
+      )
+      try file.prepare(database)
+      try file.endTurn(try file.beginTurn(database), database)
+      var write = CapturedWrite(
+        id: 1, tries: 0, transaction: "7", table: "tasks", kind: .update, key: ["a"], names: ["n"],
+        values: ["9"], former: ["10"])
+      for isOverwritten in [false, true] {
+        write.isOverwritten = isOverwritten
+        let taking = MirrorTaking(file: file, database: database)
+        #expect(try taking.apply(CapturedWrites(writes: [write])).isEmpty)
+        #expect(try database.query("SELECT n FROM tasks").map { $0["n"] } == [.integer(9)])
+        #expect(try file.hasChanges(database) == isOverwritten)
+        try database.execute("UPDATE \"mirror.turn\" SET quiet = 1")
+        try database.execute("UPDATE tasks SET n = 10; UPDATE \"mirror.turn\" SET quiet = 0")
+      }
+    }
+    await database.close()
+  }
 }
