@@ -236,6 +236,9 @@ struct MirrorSQL: Sendable {
   /// A query to fail if the condition is wrong. It computes no row of a view.
   var check: String { "SELECT FROM \(travelling) t LIMIT \(view == nil ? 1 : 0)" }
 
+  /// The path of ``check``; `nil` for that of the role. The comparisons of a view find names so, too.
+  var checkPath: String? { view == nil ? "pg_catalog, pg_temp" : nil }
+
   /// A query to fail if the table cannot have the space's definition: an administrator of the space
   /// may change it, and a company its table. The functions that capture would record no write then.
   var fits: String {

@@ -173,6 +173,10 @@ struct ViewTests {
     var sql = try sql()[1]
     sql.table.adoption?.view = ViewSource(key: ["customer"], query: "SELECT 1 -- all")
     #expect(sql.view == "(SELECT 1 -- all\n)" && sql.target.hasPrefix("ferry_mirror.view_7_"))
+    // A comparison finds the names in a query by the role's path, and so does the check.
+    #expect(sql.checkPath == nil)
+    sql.table.adoption?.view = nil
+    #expect(sql.checkPath == "pg_catalog, pg_temp")
     var table = Self.totals()
     try table.show(ViewSource(key: ["customer"], query: "SELECT 1"))
     #expect(table.view?.query == "SELECT 1")

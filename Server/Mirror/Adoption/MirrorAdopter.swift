@@ -115,16 +115,12 @@ package struct MirrorAdopter: Sendable {
     }
   }
 
-  /// Checks the conditions of rows.
+  /// Checks the conditions of rows, and the queries.
   private func check(_ plan: MirrorPlan, _ pool: PostgresPool) async throws {
     let schema = configuration.schema
     try await pool.run { connection in
-      try connection.transaction { connection in
-        try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
-        for table in plan.tables {
-          _ = try connection.query(
-            .once(MirrorSQL(table: table, schema: schema, mirror: 0).check))
-        }
+      for table in plan.tables {
+        try MirrorSQL(table: table, schema: schema, mirror: 0).runCheck(connection)
       }
     }
   }

@@ -137,19 +137,29 @@ extension MirrorFolder {
 extension MirrorSQL {
   /// Returns the reasons if the condition of the rows fails, or if the types do not fit.
   func faults(_ connection: PostgresConnection) throws -> [String] {
-    let path = "SET LOCAL search_path = pg_catalog, pg_temp"
     var faults: [String] = []
-    for (setting, sql) in [(path, check), (nil, fits)] {
+    let checks: [(PostgresConnection) throws -> Void] = [
+      runCheck,
+      { connection in
+        try connection.transaction(.snapshot) { _ = try $0.query(.once(fits)) }
+      },
+    ]
+    for check in checks {
       do {
-        try connection.transaction(.snapshot) { connection in
-          if let setting { try connection.execute(setting) }
-          _ = try connection.query(.once(sql))
-        }
+        try check(connection)
       } catch let error as PostgresError where error.kind == .server {
         faults.append("table \(table.name) cannot be used: \(error.message)")
       }
     }
     return faults
+  }
+
+  /// Runs the check of the condition with the path of the functions that capture.
+  func runCheck(_ connection: PostgresConnection) throws {
+    try connection.transaction(.snapshot) { connection in
+      if let path = checkPath { try connection.execute("SET LOCAL search_path = \(path)") }
+      _ = try connection.query(.once(check))
+    }
   }
 
   /// Returns the number of rows, as an adoption estimates it.
