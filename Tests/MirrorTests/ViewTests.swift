@@ -16,34 +16,76 @@ struct ViewTests {
     var schedule = ViewSchedule()
     let start = ContinuousClock.now
     #expect(schedule.isDue("a", at: start))
-    schedule.record("a", from: start, to: start + Self.second, hasFailed: false)
+    schedule.begin(at: start)
+    schedule.record("a", at: start + Self.second)
     #expect(!schedule.isDue("b", at: start + Self.second * (ViewSchedule.shareMax - 1)))
     #expect(schedule.isDue("b", at: start + Self.second * ViewSchedule.shareMax))
     #expect(!schedule.isDue("a", at: start + Self.second * ViewSchedule.shareMax))
     #expect(schedule.isDue("a", at: start + ViewSchedule.restMax))
   }
 
+  @Test("all views share the time for comparisons, and the oldest comparison is the next one")
+  func shares() {
+    let (start, views) = (ContinuousClock.now, 10)
+    var slow = ViewSchedule()
+    slow.begin(at: start)
+    slow.record("a", at: start + Self.second)
+    #expect(!slow.isDue("b", at: start + Self.second * ViewSchedule.shareMax, among: views))
+    #expect(slow.isDue("b", at: start + Self.second * ViewSchedule.shareMax * views, among: views))
+    // A slow one delays no fast one.
+    var fast = ViewSchedule()
+    fast.begin(at: start)
+    fast.record("a", at: start)
+    #expect(fast.isDue("b", at: start + Self.second, among: views))
+    // A rest has a limit, however long a comparison was. Waits before it do not count.
+    slow.begin(at: start)
+    slow.record("a", at: start + ViewSchedule.restMax)
+    #expect(slow.isDue("b", at: start + ViewSchedule.restMax))
+    slow.record("a", at: start + ViewSchedule.restMax)
+    #expect(slow.isDue("b", at: start + ViewSchedule.restMax))
+    var late = ViewSchedule()
+    late.record("a", at: start + Self.second)
+    let names = ["late", "new", "fast", "other"].map { Name($0) }
+    #expect(
+      ViewSchedule.order(names, [names[0]: late, names[2]: fast])
+        == [names[1], names[3], names[2], names[0]])
+  }
+
+  private static let words = PostgresError(.server, "division by zero", sqlState: "22012")
+
   @Test("a failed comparison is tried again without a change, and a long one after a long rest")
   func retries() {
     var schedule = ViewSchedule()
     let start = ContinuousClock.now
-    schedule.record("a", from: start, to: start, hasFailed: true)
+    _ = schedule.record(Self.words, "a", at: start)
     #expect(!schedule.isDue("a", at: start + Self.second))
     #expect(schedule.isDue("b", at: start + Self.second))
     #expect(schedule.isDue("a", at: start + ViewSchedule.retryPause))
     let limit = ViewSchedule.durationMax
-    schedule.record("a", from: start, to: start + limit, hasFailed: true)
+    schedule.begin(at: start)
+    _ = schedule.record(Self.words, "a", at: start + limit)
     #expect(!schedule.isDue("b", at: start + limit * (ViewSchedule.shareMax - 1)))
     #expect(schedule.isDue("b", at: start + limit * ViewSchedule.shareMax))
-    schedule.record("a", from: start, to: start, hasFailed: false)
+    schedule.record("a", at: start)
     #expect(!schedule.isDue("a", at: start + ViewSchedule.retryPause))
   }
 
-  @Test("lasting errors have PostgreSQL's words, and passing ones are no fault of a view")
+  /// The reasons of failures in a row.
+  private func reasons(
+    of errors: [any Error], after duration: Duration = .zero
+  ) -> [String?] {
+    var schedule = ViewSchedule()
+    let start = ContinuousClock.now
+    return errors.map { error in
+      schedule.begin(at: start)
+      return schedule.record(error, "a", at: start + duration)
+    }
+  }
+
+  @Test("lasting errors have PostgreSQL's words, and passing ones are no fault of a view at first")
   func reasons() {
     func reason(_ state: String, _ words: String, after duration: Duration = .zero) -> String? {
-      ViewSchedule.reason(
-        of: PostgresError(.server, words, sqlState: state), after: duration)
+      reasons(of: [PostgresError(.server, words, sqlState: state)], after: duration)[0]
     }
     for (state, words) in [
       ("22012", "division by zero"), ("42501", "permission denied for view totals"),
@@ -57,10 +99,27 @@ struct ViewTests {
     let limit = ViewSchedule.durationMax
     #expect(
       reason("57014", "canceling", after: limit) == "a comparison takes longer than 30 seconds")
+    #expect(reasons(of: [MirrorFault(description: "gone")]) == ["gone"])
+  }
+
+  @Test("a passing error that comes with each try becomes a fault, and a cancelled task does not")
+  func lasting() {
+    let most = ViewSchedule.passingTriesMax
+    let none = [String?](repeating: nil, count: most - 1)
+    for error in [
+      PostgresError(.server, "no such server", sqlState: "08001"),
+      PostgresError(.server, "disk full", sqlState: "53100"),
+      PostgresError(.connectionLost, "the connection broke"),
+    ] {
+      #expect(reasons(of: Array(repeating: error, count: most)) == none + [error.message])
+    }
+    let cancelled = [any Error](repeating: CancellationError(), count: most)
+    #expect(reasons(of: cancelled) == none + [nil])
+    var schedule = ViewSchedule()
     let lost = PostgresError(.connectionLost, "the connection broke")
-    #expect(ViewSchedule.reason(of: lost, after: limit) == nil)
-    #expect(ViewSchedule.reason(of: CancellationError(), after: limit) == nil)
-    #expect(ViewSchedule.reason(of: MirrorFault(description: "gone"), after: limit) == "gone")
+    for _ in 1..<most { _ = schedule.record(lost, "", at: .now) }
+    schedule.record("a", at: .now)
+    #expect(schedule.record(lost, "", at: .now) == nil)
   }
 
   @Test("rows with an ambiguous key are named by the first key, with the number of others")
@@ -198,12 +257,18 @@ struct ViewTests {
   }
 
   /// A database that refuses everything with one error.
-  private struct Refusing: MirrorConnections {
+  private final class Refusing: MirrorConnections {
     let error: PostgresError
+    let tries = Mutex(0)
+
+    init(error: PostgresError) { self.error = error }
 
     func run<Value: Sendable>(
       _ body: @escaping @Sendable (PostgresConnection) throws -> Value
-    ) async throws -> Value { throw error }
+    ) async throws -> Value {
+      tries.withLock { $0 += 1 }
+      throw error
+    }
   }
 
   @Test("a failing view stops no other one, and each is reported once")
@@ -212,12 +277,24 @@ struct ViewTests {
     var other = sql
     other.table.name = "others"
     let lines = Mutex<[String]>([])
-    let words = PostgresError(.server, "division by zero", sqlState: "22012")
     let views = MirrorViews(
-      "public", MirrorLedger(number: 7), Refusing(error: words),
+      "public", MirrorLedger(number: 7), Refusing(error: Self.words),
       { _, detail in lines.withLock { $0.append(detail) } })
     for _ in 0..<2 { await views.refresh([sql, other], all: true) }
     #expect(
       lines.withLock { $0 } == ["view totals: division by zero", "view others: division by zero"])
+  }
+
+  @Test("a reason that cannot be stored for the status is stored later")
+  func storing() async throws {
+    let database = Refusing(error: Self.words)
+    let views = MirrorViews("public", MirrorLedger(number: 7), database, { _, _ in })
+    let sql = try sql()[1]
+    // The view, the reason, and the reason once more: a process may look once only.
+    await views.refresh([sql], all: true)
+    #expect(database.tries.withLock { $0 } == 3)
+    // A next look, also without any view.
+    await views.refresh([])
+    #expect(database.tries.withLock { $0 } == 5)
   }
 }

@@ -9,6 +9,8 @@ final class MirrorViews: Sendable {
     var schedules: [Name: ViewSchedule] = [:]
     /// The reasons of this process.
     var reasons: [Name: String] = [:]
+    /// Reasons that the status lacks yet.
+    var unstored: [Name: String] = [:]
   }
 
   private let schema: String
@@ -43,38 +45,57 @@ final class MirrorViews: Sendable {
   ///   - sql: the mirror's tables; others than views are skipped.
   ///   - all: whether each view is due.
   func refresh(_ sql: [MirrorSQL], all: Bool = false) async {
-    for sql in sql where !Task.isCancelled {
-      if let view = sql.view { await refresh(sql, view, all) }
+    await storeReasons()
+    let views = sql.filter { $0.view != nil }
+    let order = state.withLock { ViewSchedule.order(views.map(\.table.name), $0.schedules) }
+    for name in order where !Task.isCancelled {
+      for sql in views where sql.table.name == name {
+        if let view = sql.view { await refresh(sql, view, all ? nil : views.count) }
+      }
     }
+    // A process may look once only.
+    await storeReasons()
   }
 
-  private func refresh(_ sql: MirrorSQL, _ view: String, _ all: Bool) async {
-    let (name, begun) = (sql.table.name, ContinuousClock.now)
+  /// - Parameter count: the number of views; `nil` if the view is due.
+  private func refresh(_ sql: MirrorSQL, _ view: String, _ count: Int?) async {
+    let name = sql.table.name
     let schedule = state.withLock { $0.schedules[name] ?? ViewSchedule() }
     var present = ""
     do {
       present = try await pool.run { try self.state(sql, view, $0) }
-      guard all || schedule.isDue(present, at: begun) else { return }
+      if let count, !schedule.isDue(present, at: .now, among: count) { return }
       let (isFirst, rows) = try await pool.run { try self.compare(sql, view, $0) }
-      record(name, present, from: begun, hasFailed: false)
+      let state = present
+      change(name) { $0.record(state, at: .now) }
+      // The comparison has stored it.
+      self.state.withLock { $0.unstored[name] = nil }
       report(rows?.reason, of: name)
       if isFirst { onChange(true) }
     } catch {
-      record(name, present, from: begun, hasFailed: true)
-      guard let reason = ViewSchedule.reason(of: error, after: .now - begun) else { return }
-      let ledger = ledger
-      _ = try? await pool.run { try ledger.store(reason, of: name, isFilled: false, $0) }
+      let state = present
+      guard let reason = change(name, { $0.record(error, state, at: .now) }) else { return }
+      self.state.withLock { $0.unstored[name] = reason }
+      await storeReasons()
       report(reason, of: name)
     }
   }
 
-  private func record(
-    _ view: Name, _ present: String, from begun: ContinuousClock.Instant, hasFailed: Bool
-  ) {
-    state.withLock {
-      $0.schedules[view, default: ViewSchedule()]
-        .record(present, from: begun, to: .now, hasFailed: hasFailed)
+  /// Stores the reasons for the status. A failure is tried again with the next look.
+  private func storeReasons() async {
+    let ledger = ledger
+    for (name, reason) in state.withLock({ $0.unstored }).sorted(by: { $0.key < $1.key }) {
+      do {
+        _ = try await pool.run { try ledger.store(reason, of: name, isFilled: false, $0) }
+        state.withLock { $0.unstored[name] = nil }
+      } catch {
+        continue
+      }
     }
+  }
+
+  private func change<Value>(_ view: Name, _ body: (inout ViewSchedule) -> Value) -> Value {
+    state.withLock { body(&$0.schedules[view, default: ViewSchedule()]) }
   }
 
   private func report(_ reason: String?, of view: Name) {
@@ -112,6 +133,7 @@ final class MirrorViews: Sendable {
       try connection.execute("\(Self.limits); SET LOCAL row_security = off")
       let read = ViewSQL(sql: sql)
       try connection.execute(single: read.lock(view))
+      change(sql.table.name) { $0.begin(at: .now) }
       let found = try CompanyReader(connection: connection, schema: schema)
         .table(sql.table.name.text, sql.table.adoption?.view)
       let row = try connection.query(.once(try read.refresh(view, found))).first

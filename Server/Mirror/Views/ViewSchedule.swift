@@ -1,58 +1,105 @@
 import FerryPostgres
+import FerryProtocol
 
 /// The decision when a copy is compared with its view; pure.
 struct ViewSchedule: Sendable, Equatable {
   /// The pause between two looks at the statistics.
   static let lookPause = Duration.seconds(2)
-  /// The longest time between two comparisons: no statistics show changes of a foreign table, or of a
-  /// function's result.
+  /// The longest time between two comparisons of one view: no statistics show changes of a foreign
+  /// table, or of a function's result.
   static let restMax = Duration.seconds(300)
   /// The time between two comparisons while they fail: no statistics show a granted right.
   static let retryPause = Duration.seconds(5)
-  /// Comparisons take one part of this many of the time, at most.
+  /// The comparisons of all views take one part of this many of the time, at most.
   static let shareMax = 10
   /// The longest time of one statement of a comparison. A program's ALTER TABLE waits as long.
   static let durationMax = Duration.seconds(30)
+  /// A passing failure, such as a program's lock, becomes a fault with this try in a row.
+  static let passingTriesMax = 5
 
   /// The statement to limit the others of a transaction.
   static let limit = "SET LOCAL statement_timeout = \(durationMax.components.seconds * 1_000)"
 
   private var state: String?
+  private var started: ContinuousClock.Instant?
   private var begun: ContinuousClock.Instant?
   private var duration = Duration.zero
   private var hasFailed = false
+  /// Passing failures in a row.
+  private var passingTries = 0
 
   init() {}
 
   /// Returns `true` if a comparison is due.
   ///
-  /// - Parameter state: changes with the tables below the view.
-  func isDue(_ state: String, at now: ContinuousClock.Instant) -> Bool {
+  /// - Parameters:
+  ///   - state: changes with the tables below the view.
+  ///   - count: the number of views. Each has an equal part of the time for comparisons, so a slow
+  ///     one delays no other one for long.
+  func isDue(_ state: String, at now: ContinuousClock.Instant, among count: Int = 1) -> Bool {
     guard let begun else { return true }
     let age = now - begun
-    if age < duration * Self.shareMax { return false }
+    if age < min(duration * Self.shareMax, Self.restMax) * count { return false }
     return state != self.state || age >= (hasFailed ? Self.retryPause : Self.restMax)
   }
 
-  /// Records a comparison. The state was read before: a write in between is compared again.
-  mutating func record(
-    _ state: String, from begun: ContinuousClock.Instant, to ended: ContinuousClock.Instant,
-    hasFailed: Bool
-  ) {
-    (self.state, self.begun, duration) = (state, begun, ended - begun)
-    self.hasFailed = hasFailed
+  /// Returns the views in the order of their comparisons: first those without one, then the others by
+  /// age.
+  static func order(_ views: [Name], _ schedules: [Name: ViewSchedule]) -> [Name] {
+    let aged = views.enumerated().map { ($0.offset, schedules[$0.element]?.begun, $0.element) }
+    return aged.sorted { one, other in
+      switch (one.1, other.1) {
+      case (let first?, let second?) where first != second: first < second
+      case (nil, .some): true
+      case (.some, nil): false
+      default: one.0 < other.0
+      }
+    }.map(\.2)
   }
 
-  /// Returns the reason of a failed comparison that lasts until a person changes something; `nil` for
-  /// a passing one, such as a program's lock or a lost connection.
-  static func reason(of error: any Error, after duration: Duration) -> String? {
+  /// Begins the measured part of a comparison: the waits for a connection and for locks are over.
+  mutating func begin(at now: ContinuousClock.Instant) { started = now }
+
+  /// Records a comparison. The state was read before: a write in between is compared again.
+  mutating func record(_ state: String, at ended: ContinuousClock.Instant) {
+    end(state, at: ended)
+    (hasFailed, passingTries) = (false, 0)
+  }
+
+  /// Records a failed comparison.
+  ///
+  /// - Returns: the reason of a failure that lasts; `nil` for a cancelled task, and for the first
+  ///   passing ones.
+  mutating func record(
+    _ error: any Error, _ state: String, at ended: ContinuousClock.Instant
+  ) -> String? {
+    end(state, at: ended)
+    hasFailed = true
+    if error is CancellationError { return nil }
+    if let reason = lastingReason(of: error) {
+      passingTries = 0
+      return reason
+    }
+    passingTries += 1
+    guard passingTries >= Self.passingTriesMax else { return nil }
+    return (error as? PostgresError)?.message ?? "\(error)"
+  }
+
+  private mutating func end(_ state: String, at ended: ContinuousClock.Instant) {
+    (self.state, begun, duration) = (state, started ?? ended, ended - (started ?? ended))
+    started = nil
+  }
+
+  /// Returns the reason of a failure until a person changes something; `nil` for a passing one, such as
+  /// a program's lock or a lost connection.
+  private func lastingReason(of error: any Error) -> String? {
     if let fault = error as? MirrorFault { return fault.description }
     guard let error = error as? PostgresError, error.kind == .server else { return nil }
     switch error.sqlState {
     // PostgreSQL has one code for its time limit and for an administrator's cancel.
     case "57014":
-      return duration >= durationMax
-        ? "a comparison takes longer than \(durationMax.components.seconds) seconds" : nil
+      return duration >= Self.durationMax
+        ? "a comparison takes longer than \(Self.durationMax.components.seconds) seconds" : nil
     // A materialized view without rows yet.
     case "55000": return error.message
     default: return error.isPassing ? nil : error.message
