@@ -26,7 +26,7 @@ struct ViewSQL {
   func lock(_ view: String) -> String { "SELECT FROM \(view) t LIMIT 0" }
 
   /// The statement to give the copy the rows of the view. It sees one state of the database. Rows
-  /// with an ambiguous key are left out. Returns the numbers of changed rows and of rows, and the
+  /// with an ambiguous key are left out. Returns the numbers of changed and of all its rows, and the
   /// ambiguous keys: their number, the first one and the number of its rows.
   ///
   /// - Parameters:
@@ -56,7 +56,7 @@ struct ViewSQL {
           SELECT v.* FROM v LEFT JOIN \(sql.target) t ON \(on)
           WHERE t.\(quoted(table.key[0].name)) IS NULL OR \(sql.differs("v", "t"))
           ON CONFLICT (\(keys)) DO \(action) RETURNING 1)
-      SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM changed), (SELECT count(*) FROM r),
+      SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM changed), (SELECT count(*) FROM v),
         (SELECT count(*) FROM d), f.key, coalesce(f.n, 0)
       FROM (SELECT 1) one LEFT JOIN (
         SELECT \(sql.list(table.key.indices.map { "k\($0)::text" })) AS key, n
