@@ -212,7 +212,7 @@ struct MirrorViewTests {
   func types() async throws {
     let company = try await Company.make(
       """
-      CREATE TABLE parts(id int PRIMARY KEY, price numeric(10,2), weight real, at timestamptz);
+      CREATE TABLE parts(id int PRIMARY KEY, price numeric(20,2), weight real, at timestamptz);
       CREATE VIEW offers AS SELECT id, price::int AS price, weight, at FROM parts;
       INSERT INTO parts VALUES (1, 2.60, 0.1, '2026-11-25 18:00:00.000001+00'), (2, 7, 3.25, 'infinity');
       """)
@@ -240,7 +240,7 @@ struct MirrorViewTests {
     try await company.device.exchange()
     #expect(try await company.device.rows(prices) == [[5_000_000_000], [7]])
     // Devices would have 8 instead of 7.5.
-    try stage.sql(view("numeric(10,2)") + "; UPDATE parts SET price = 7.5 WHERE id = 2")
+    try stage.sql(view("numeric(20,2)") + "; UPDATE parts SET price = 7.5 WHERE id = 2")
     #expect(try await stage.mirror(["verify", "crm"], exits: 4).output.contains("1 view failing"))
     let status = try await stage.mirror(["status", "crm"], exits: 4).output
     #expect(status.contains("view offers: column price is integer on devices"), "\(status)")
