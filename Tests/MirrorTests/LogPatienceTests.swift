@@ -28,7 +28,7 @@ struct LogPatienceTests {
       ("...r...", false), ("...r....", true), ("...s...", false), ("...s....", true),
       (".r.r.r.r.r.r.r.r.", false),
       // After a failure, PostgreSQL sends the same messages again.
-      (".f.r.r.", false), (".f.r.r.r.", true), ("f.r.r.f.r.r.", true),
+      (".f.r.", false), (".f.r.r.", true), ("f.r.r.f.r.r.", true),
       ("f..s...", false), ("f..s..r...", false), ("...fs..r...", false),
       // The next wait has the whole time, also behind a failure.
       ("....b...", false), ("...b....", true), ("f....b...", false), ("f..b.r.r.r.", true),

@@ -43,10 +43,11 @@ struct MirrorLogTests {
   @Test("a slot made during the removal of its mirror is dropped as well")
   func removedMeanwhile() throws {
     let log = try #require(try MirrorLog.makeSlot(1, connection))
+    try connection.execute("SELECT pg_create_logical_replication_slot('spare', 'pgoutput')")
     // Between both drops, another connection makes the slot again.
     try connection.execute(
       """
-      CREATE EXTENSION dblink; SELECT pg_create_logical_replication_slot('spare', 'pgoutput');
+      CREATE EXTENSION dblink;
       CREATE FUNCTION make() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         PERFORM * FROM dblink(
           format('dbname=%s port=%s host=%s user=%s', current_database(), current_setting('port'),
