@@ -70,7 +70,7 @@ struct MirrorTakingTests {
       UnsentRow(
         table: "tasks", key: ["three"],
         reason: "the space refuses another row of the same transaction", canRetry: true,
-        isGone: true),
+        isGone: true, answer: "the company refuses it"),
     ]
     let before = try file.refused(database)
     #expect(before.rows == others && before.entries == [])

@@ -10,33 +10,45 @@ import Testing
 /// counts twice.
 @Suite("Rows of refused transactions", .hangLimit)
 struct RefusedRowTests {
-  private static let refusal = """
-    INSERT INTO ferry_quarantine VALUES (11, 4, 'tasks', 't', 'KIND', NULL, NULL, NULL, NULL);
-    INSERT INTO ferry_refresh VALUES ('tasks', 't')
-    """
+  /// A mirror's file with a row whose operation is refused.
+  private struct Stage {
+    let folder = try? TemporaryDirectory()
+    let database: LocalDatabase
+    let file: MirrorFile
+    private let ledger: SQLiteConnection
 
-  /// Creates a table with a counter, a row of it, a refused operation on the row, and a file.
-  private static func file(refused kind: String, _ database: Database) throws -> MirrorFile {
-    try database.connection.addFunction("change_author", argumentCount: 0, callers: .all) {
-      $1.setNull()
+    init(refused kind: String) async throws {
+      let path = try #require(folder).file("mirror.db").path
+      ledger = try SQLiteConnection(path: path)
+      try ledger.execute(
+        """
+        CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, n INTEGER);
+        CREATE TABLE ferry_quarantine(seq INTEGER PRIMARY KEY, entry INTEGER, tbl TEXT, record TEXT,
+          kind TEXT, code TEXT, detail TEXT, holder TEXT, reason TEXT);
+        CREATE TABLE ferry_operations(seq INTEGER PRIMARY KEY, tbl TEXT, record TEXT, state INTEGER);
+        CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
+        INSERT INTO tasks VALUES ('t', -73);
+        INSERT INTO ferry_quarantine VALUES (11, 4, 'tasks', 't', '\(kind)', NULL, NULL, NULL, NULL);
+        INSERT INTO ferry_refresh VALUES ('tasks', 't')
+        """)
+      database = try await LocalDatabase.open(path)
+      var schema = SpaceSchema.empty
+      schema.tables["tasks"] = TableRules(
+        columns: ["n": ColumnRules(policy: .counter)],
+        definition: DeclaredTable(key: "id", columns: [DeclaredColumn("n", .integer)]))
+      let file = MirrorFile(
+        plan: try MirrorPlan(schema).adopting(["tasks": MirrorAdoption(columns: ["n"])]))
+      self.file = file
+      try await database.write { database in
+        try database.connection.addFunction("change_author", argumentCount: 0, callers: .all) {
+          $1.setNull()
+        }
+        try file.prepare(database)
+      }
     }
-    var schema = SpaceSchema.empty
-    schema.tables["tasks"] = TableRules(
-      columns: ["n": ColumnRules(policy: .counter)],
-      definition: DeclaredTable(key: "id", columns: [DeclaredColumn("n", .integer)]))
-    let file = MirrorFile(
-      plan: try MirrorPlan(schema).adopting(["tasks": MirrorAdoption(columns: ["n"])]))
-    try database.execute(
-      """
-      CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, n INTEGER);
-      CREATE TABLE ferry_quarantine(seq INTEGER PRIMARY KEY, entry INTEGER, tbl TEXT, record TEXT,
-        kind TEXT, code TEXT, detail TEXT, holder TEXT, reason TEXT);
-      CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
-      INSERT INTO tasks VALUES ('t', -73)
-      """)
-    try database.execute(refusal.replacing(bytes: "KIND", with: kind))
-    try file.prepare(database)
-    return file
+
+    /// Changes Ferry's own tables, as the replica does.
+    func change(_ statements: String) throws { try ledger.execute(statements) }
   }
 
   private static func update(_ id: Int64, from former: Int, to value: Int) -> CapturedWrite {
@@ -67,10 +79,9 @@ struct RefusedRowTests {
   @Test(
     "a write to a row whose insert is refused comes with the whole row, once the record is fetched")
   func refusedInsert() async throws {
-    let folder = try TemporaryDirectory()
-    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
-    try await database.write { database in
-      let file = try Self.file(refused: "insert", database)
+    let stage = try await Stage(refused: "insert")
+    let file = stage.file
+    try await stage.database.write { database in
       for write in [Self.update(1, from: -73, to: -79), Self.slice(2, -79)] {
         // The space would add it to the next insert.
         let failed = try Self.apply(write, file, database)
@@ -78,58 +89,66 @@ struct RefusedRowTests {
         #expect(try Self.amounts(database) == [-73])
         #expect(try file.read(database).unsent.map(\.key) == [["t"]])
       }
-      try database.execute("DELETE FROM ferry_refresh; DELETE FROM tasks")
+      try database.execute("DELETE FROM tasks")
+    }
+    try stage.change("DELETE FROM ferry_refresh")
+    try await stage.database.write { database in
       #expect(try Self.apply(Self.slice(3, -79), file, database).isEmpty)
       #expect(try Self.amounts(database) == [-79])
     }
-    await database.close()
+    await stage.database.close()
   }
 
   @Test("a row whose refused amounts are fetched in part stays out of the tables until the rest is")
   func awaitedRow() async throws {
-    let folder = try TemporaryDirectory()
-    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
-    try await database.write { database in
-      let file = try Self.file(refused: "update", database)
-      func keys(before turn: Int64) throws -> [[Value]] {
-        var keys: [[Value]] = []
-        try file.changes(before: turn, database.connection) { keys.append($0.key) }
-        return keys
-      }
+    let stage = try await Stage(refused: "update")
+    let file = stage.file
+    @Sendable func keys(before turn: Int64, _ database: Database) throws -> [[Value]] {
+      var keys: [[Value]] = []
+      try file.changes(before: turn, database.connection) { keys.append($0.key) }
+      return keys
+    }
+    try await stage.database.write { database in
       try database.execute("INSERT INTO tasks VALUES ('other', 1); UPDATE tasks SET n = n + 1")
       let first = try file.beginTurn(database)
       try file.postponeAwaited(database)
-      #expect(try keys(before: first) == [["other"]])
+      #expect(try keys(before: first, database) == [["other"]])
       try file.endTurn(first, database)
-      try database.execute("DELETE FROM ferry_refresh")
+    }
+    try stage.change("DELETE FROM ferry_refresh")
+    try await stage.database.write { database in
       let second = try file.beginTurn(database)
       try file.postponeAwaited(database)
-      #expect(try keys(before: second) == [["t"]])
+      #expect(try keys(before: second, database) == [["t"]])
     }
-    await database.close()
+    await stage.database.close()
   }
 
   @Test("a refused transaction is not sent again after a row of it has come whole")
   func wholeRow() async throws {
-    let folder = try TemporaryDirectory()
-    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
-    try await database.write { database in
-      let file = try Self.file(refused: "update", database)
+    let stage = try await Stage(refused: "update")
+    let file = stage.file
+    try await stage.database.write { database in
       // The replica has the refused amount, and loses it with the fetched record.
       #expect(try Self.apply(Self.update(1, from: -73, to: -79), file, database).isEmpty)
       #expect(try Self.apply(Self.slice(2, -79), file, database).isEmpty)
       #expect(try file.replacedEntries(database.connection) == [])
-      try database.execute("DELETE FROM ferry_refresh; UPDATE tasks SET n = -6")
+      try database.execute("UPDATE tasks SET n = -6")
+    }
+    try stage.change("DELETE FROM ferry_refresh")
+    try await stage.database.write { database in
       #expect(try Self.apply(Self.update(3, from: -79, to: -80), file, database).isEmpty)
       #expect(try Self.amounts(database) == [-7])
       #expect(try file.replacedEntries(database.connection) == [])
       #expect(try Self.apply(Self.slice(4, -80), file, database).isEmpty)
       #expect(try Self.amounts(database) == [-80])
       #expect(try file.replacedEntries(database.connection) == [4])
-      // The next entry has other places in the queue.
-      try database.execute("UPDATE ferry_quarantine SET seq = 12")
+    }
+    // The next entry has other places in the queue.
+    try stage.change("UPDATE ferry_quarantine SET seq = 12")
+    try await stage.database.write { database in
       #expect(try file.replacedEntries(database.connection) == [])
     }
-    await database.close()
+    await stage.database.close()
   }
 }

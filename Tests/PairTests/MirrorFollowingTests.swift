@@ -84,25 +84,6 @@ struct MirrorFollowingTests {
     try await Self.end(run, company)
   }
 
-  @Test(
-    "a column that has had another name for a while loses no write of that time",
-    arguments: captures)
-  func renamedBack(_ capture: String) async throws {
-    let company = try await Self.adopted(capture)
-    let stage = company.stage
-    try stage.sql("ALTER TABLE tasks RENAME title TO name")
-    try stage.sql(
-      """
-      UPDATE tasks SET name = 'uno' WHERE id = 1; DELETE FROM tasks WHERE id = 2;
-      INSERT INTO tasks VALUES (3, 'three', 3)
-      """)
-    try stage.sql("ALTER TABLE tasks RENAME name TO title")
-    let run = try stage.run()
-    try await company.expectEqual(
-      "SELECT CAST(id AS text), title, CAST(n AS text) FROM tasks ORDER BY id", count: 2)
-    try await Self.end(run, company)
-  }
-
   @Test("a dropped column leaves the mirror, and devices that have it go on", arguments: captures)
   func dropped(_ capture: String) async throws {
     let company = try await Self.adopted(capture)

@@ -48,28 +48,20 @@ struct TableShape: Sendable, Equatable, Decodable {
 
 /// The shapes of a mirror's tables; all calls block.
 extension MirrorLedger {
-  /// The SQL of whether writes to a recorded table `r` are not captured because of a definition. The
-  /// table may have the stored one again.
-  private static let hasGap = """
-    EXISTS (SELECT FROM ferry_mirror.stops p WHERE p.mirror = r.mirror AND p.tab = r.tab
-      AND p.state LIKE '42%' AND p.state <> '42501')
-    """
-
-  /// Returns `true` if a table has another shape than the stored one, or had it. A table without one
-  /// is not followed.
+  /// Returns `true` if a table has another shape than the stored one. A table without one is not
+  /// followed.
   func hasOtherShapes(_ connection: PostgresConnection) throws -> Bool {
     try connection.query(
       PostgresStatement(
         "mirror_shapes",
         """
         SELECT EXISTS (SELECT FROM ferry_mirror.recorded r WHERE r.mirror = $1 AND r.shape <> ''
-          AND (r.shape <> coalesce(\(TableShape.sql("to_regclass(r.target)::oid")), '')
-            OR \(Self.hasGap)))
+          AND r.shape <> coalesce(\(TableShape.sql("to_regclass(r.target)::oid")), ''))
         """), [.int8(number)]
     ).first?.bool(0) ?? false
   }
 
-  /// A table with another shape, or with writes not captured because of one.
+  /// A table with another shape.
   struct OtherShape: Sendable {
     var table: Name
     /// The columns with recorded writes.
@@ -97,8 +89,7 @@ extension MirrorLedger {
         """
         SELECT r.tab, r.shape, s.shape, r.columns FROM ferry_mirror.recorded r CROSS JOIN LATERAL (
           SELECT \(TableShape.sql("to_regclass(r.target)::oid")) AS shape) s
-        WHERE r.mirror = $1 AND r.shape <> '' AND s.shape IS NOT NULL
-          AND (s.shape <> r.shape OR \(Self.hasGap)) ORDER BY r.tab
+        WHERE r.mirror = $1 AND r.shape <> '' AND s.shape <> r.shape ORDER BY r.tab
         """), [.int8(number)]
     ).compactMap { row in
       let text = try row.text(2)
