@@ -34,11 +34,12 @@ struct ArrivalAdmission: Sendable {
         "the server has reached its limit of connections; send the request again in a moment")
     }
     if arrival.isBeyondShare, !isServedOnReserve { throw Problem(.tooManyRequests) }
-    guard arrival.hasContent, let content = endpoint?.content, let need = endpoint?.need
-    else { return .proceed(limit: 0) }
+    guard arrival.hasContent, let content = endpoint?.content else { return .proceed(limit: 0) }
     let limit = content.limit(limits)
     if let length = arrival.declaredLength, length > limit { return .proceed(limit: limit) }
-    guard let text = match.spaceText else { return admitToken(request, context, limit) }
+    guard let text = match.spaceText, let need = endpoint?.need else {
+      return admitCaller(request, context, limit, need: endpoint?.need)
+    }
     let name = try RequestAccess.space(named: text)
     // A web page's request is judged each time: the origin counts as well.
     let memory = request.headers["Origin"] == nil ? access.admissions : nil
@@ -62,15 +63,20 @@ struct ArrivalAdmission: Sendable {
     }
   }
 
-  /// Admits a request about tokens, which is about no single space.
-  private func admitToken(
-    _ request: HTTPRequest, _ context: RequestContext, _ limit: Int
+  /// Admits a request about no single space: about tokens, or about the caller's own spaces.
+  ///
+  /// - Parameter need: The role in any space; `nil` if every caller with a credential may send it.
+  private func admitCaller(
+    _ request: HTTPRequest, _ context: RequestContext, _ limit: Int, need: Role?
   ) -> HTTPAdmission {
     .decide {
       var context = context
       return await access.flow(of: request, from: request.remoteAddress).run {
         do throws(Problem) {
-          let identity = try await access.administrator(request, context.match.route)
+          let route = context.match.route
+          let identity =
+            try await need == nil
+            ? access.identify(request, route) : access.administrator(request, route)
           return .proceed(limit: limit, account: identity.principal.memoryAccount)
         } catch {
           return refuse(error, &context)
