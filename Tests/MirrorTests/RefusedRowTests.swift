@@ -93,8 +93,8 @@ struct RefusedRowTests {
     }
     try stage.change("DELETE FROM ferry_refresh")
     try await stage.database.write { database in
-      #expect(try Self.apply(Self.slice(3, -79), file, database).isEmpty)
-      #expect(try Self.amounts(database) == [-79])
+      let failed = try Self.apply(Self.slice(3, -79), file, database)
+      #expect(try failed.isEmpty && Self.amounts(database) == [-79])
     }
     await stage.database.close()
   }
@@ -142,12 +142,14 @@ struct RefusedRowTests {
       #expect(try file.replacedEntries(database.connection) == [])
       #expect(try Self.apply(Self.slice(4, -80), file, database).isEmpty)
       #expect(try Self.amounts(database) == [-80])
-      #expect(try file.replacedEntries(database.connection) == [4])
+      let replaced = try file.replacedEntries(database.connection)
+      #expect(replaced == [4])
     }
     // The next entry has other places in the queue.
     try stage.change("UPDATE ferry_quarantine SET seq = 12")
     try await stage.database.write { database in
-      #expect(try file.replacedEntries(database.connection) == [])
+      let replaced = try file.replacedEntries(database.connection)
+      #expect(replaced == [])
     }
     await stage.database.close()
   }
