@@ -124,15 +124,10 @@ struct MirrorSQL: Sendable {
   /// statement fails: else the row would vanish later.
   func faults(_ row: String) -> [String] {
     let limits = Limits.standard
-    // Several columns of a key travel as one JSON text.
-    let isOne = table.key.count == 1
-    let texts = table.key.map { column in
-      let text = "\(row)\(quoted(column.name))::text"
-      return "octet_length(\(isOne ? text : "to_json(\(text))::text"))"
-    }
-    let most = texts.count == 1 ? limits.recordBytes : limits.recordBytes - 16 * texts.count
+    let texts = keySizes(table.key.map { "\(row)\(quoted($0.name))" })
     var sizes = texts
-    var cases = ["WHEN \(texts.joined(separator: " + ")) NOT BETWEEN 1 AND \(most) THEN 'the key'"]
+    let size = texts.joined(separator: " + ")
+    var cases = ["WHEN \(size) NOT BETWEEN 1 AND \(keyBytesMax) THEN 'the key'"]
     cases += table.key.compactMap { column in
       column.keyFault(row + quoted(column.name)).map { "WHEN \($0) THEN 'the key'" }
     }
@@ -150,6 +145,20 @@ struct MirrorSQL: Sendable {
     }
     let total = sizes.joined(separator: " + ")
     return cases + ["WHEN \(total) > \(limits.operationBytes) THEN 'the row'"]
+  }
+
+  /// Returns the SQL of the bytes of a key's parts. Several columns travel as one JSON text.
+  func keySizes(_ values: [String]) -> [String] {
+    values.map { value in
+      let text = "\(value)::text"
+      return "octet_length(\(values.count == 1 ? text : "to_json(\(text))::text"))"
+    }
+  }
+
+  /// The most bytes of all parts of a key.
+  var keyBytesMax: Int {
+    let most = Limits.standard.recordBytes
+    return table.key.count == 1 ? most : most - 16 * table.key.count
   }
 
   // MARK: Parameters

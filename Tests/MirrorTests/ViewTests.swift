@@ -132,6 +132,19 @@ struct ViewTests {
         == "rows without a key do not travel: 2 with the key north, NULL, and 3 other keys")
   }
 
+  @Test("rows that no device can hold are named by the part and the key of the first one")
+  func unfit() {
+    var rows = UnfitRows(rows: 1, fault: "column at", first: ["north", nil])
+    #expect(
+      rows.reason
+        == "rows that no device can hold do not travel: column at of the row with the key north, NULL"
+    )
+    rows = UnfitRows(rows: 3, fault: "the key", first: ["north"])
+    #expect(
+      rows.reason
+        == "rows that no device can hold do not travel: the key north, and 2 other rows")
+  }
+
   // MARK: Adopting
 
   private static func totals(_ total: String = "int8") -> CompanyTable {
@@ -254,6 +267,24 @@ struct ViewTests {
     lacking.columns.remove(at: 1)
     let fault = #expect(throws: MirrorFault.self) { try read.refresh(view, lacking) }
     #expect(fault?.description == "column total is gone")
+  }
+
+  @Test("a comparison leaves out keys without room in an index, and times that devices do not have")
+  func unfitValues() throws {
+    let read = ViewSQL(sql: try sql()[1])
+    var found = Self.totals()
+    let statement = try read.refresh("public.totals", found)
+    // The triggers of the copy see a text only.
+    #expect(statement.contains("NOT isfinite(t.\"at\")"))
+    #expect(statement.contains("> 512 THEN 'the key'"))
+    #expect(statement.contains("r.\"ferry_fault\" IS NULL"))
+    found.columns[2].type = "text"
+    #expect(try !read.refresh("public.totals", found).contains("isfinite"))
+    var named = try sql()[1]
+    named.table.columns[1].name = "FERRY_fault"
+    found.columns[2].name = "FERRY_fault"
+    let other = try ViewSQL(sql: named).refresh("public.totals", found)
+    #expect(other.contains("r.\"ferry_fault_\" IS NULL"))
   }
 
   /// A database that refuses everything with one error.

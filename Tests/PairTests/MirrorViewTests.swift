@@ -174,6 +174,38 @@ struct MirrorViewTests {
     try await stop(run)
   }
 
+  @Test("rows of a view that no device can hold are named, and all others travel")
+  func unfit() async throws {
+    // An index has no room for a key that cannot be compressed.
+    let company = try await Company.make(
+      """
+      CREATE TABLE parts(id text, at timestamptz);
+      CREATE VIEW offers AS SELECT id, at FROM parts;
+      INSERT INTO parts VALUES ('a', '2026-11-25 18:00:00+00'), ('b', 'infinity');
+      INSERT INTO parts SELECT string_agg(md5(i::text), ''), NULL FROM generate_series(1, 300) i;
+      """)
+    let stage = company.stage
+    let options = ["--table", "offers", "--view-key", "offers=id"]
+    let adopted = try await stage.mirror(company.arguments(options), exits: 4).output
+    let reason = "rows that no device can hold do not travel:"
+    #expect(
+      adopted.contains("\(reason) column at of the row with the key b, and 1 other row"),
+      "\(adopted)")
+    try await company.join()
+    let here = "SELECT id FROM offers ORDER BY id"
+    #expect(try await company.device.rows(here) == [["a"]])
+    let run = try stage.run()
+    try stage.sql("UPDATE parts SET at = NULL WHERE id = 'b'")
+    _ = try await run.line { $0.contains("\(reason) the key c4ca4238a0b923820dcc509a6f75849b") }
+    try await eventually("the row follows") {
+      try await company.device.exchangeAll()
+      return try await company.device.rows(here) == [["a"], ["b"]]
+    }
+    try stage.sql("DELETE FROM parts WHERE length(id) > 1")
+    try await stage.eventuallyRows("SELECT reason FROM ferry_mirror.views", [[""]])
+    try await stop(run)
+  }
+
   @Test("an adoption reads no view while programs wait, and a long comparison delays no other row")
   func locks() async throws {
     // The view waits while the gate is closed, and shows the mirror's locks that programs notice.
@@ -214,15 +246,16 @@ struct MirrorViewTests {
       """
       CREATE TABLE parts(id int PRIMARY KEY, price numeric(20,2), weight real, at timestamptz);
       CREATE VIEW offers AS SELECT id, price::int AS price, weight, at FROM parts;
-      INSERT INTO parts VALUES (1, 2.60, 0.1, '2026-11-25 18:00:00.000001+00'), (2, 7, 3.25, 'infinity');
+      INSERT INTO parts VALUES (1, 2.60, 0.1, '2026-11-25 18:00:00.000001+00'), (2, 7, 3.25, '1999-01-01 00:00:00+00');
       """)
     let stage = company.stage
     try await company.adopt("--table", "offers", "--view-key", "offers=id")
     try await company.join()
     let here = "SELECT id, price, weight, at FROM offers ORDER BY id"
+    let at: Value = "1999-01-01T00:00:00.000000Z"
     #expect(
       try await company.device.rows(here) == [
-        [1, 3, 0.1, "2026-11-25T18:00:00.000001Z"], [2, 7, 3.25, "infinity"],
+        [1, 3, 0.1, "2026-11-25T18:00:00.000001Z"], [2, 7, 3.25, at],
       ])
     // An equal row is no write.
     let written = "SELECT last_value::text FROM ferry_mirror.captured_id_seq"

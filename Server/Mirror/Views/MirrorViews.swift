@@ -65,12 +65,12 @@ final class MirrorViews: Sendable {
     do {
       present = try await pool.run { try self.state(sql, view, $0) }
       if let count, !schedule.isDue(present, at: .now, among: count) { return }
-      let (isFirst, rows) = try await pool.run { try self.compare(sql, view, $0) }
+      let (isFirst, reason) = try await pool.run { try self.compare(sql, view, $0) }
       let state = present
       change(name) { $0.record(state, at: .now) }
       // The comparison has stored it.
       self.state.withLock { $0.unstored[name] = nil }
-      report(rows?.reason, of: name)
+      report(reason, of: name)
       if isFirst { onChange(true) }
     } catch {
       let state = present
@@ -124,11 +124,11 @@ final class MirrorViews: Sendable {
     }
   }
 
-  /// Gives the copy the rows of the view. Returns `true` for the first comparison, and the rows that
-  /// do not travel.
+  /// Gives the copy the rows of the view. Returns `true` if they have to be compared with those of the
+  /// space, and the reason if not all rows travel.
   private func compare(
     _ sql: MirrorSQL, _ view: String, _ connection: PostgresConnection
-  ) throws -> (isFirst: Bool, AmbiguousRows?) {
+  ) throws -> (isFirst: Bool, reason: String?) {
     try connection.transaction { connection in
       try connection.execute("\(Self.limits); SET LOCAL row_security = off")
       let read = ViewSQL(sql: sql)
@@ -137,22 +137,34 @@ final class MirrorViews: Sendable {
       let found = try CompanyReader(connection: connection, schema: schema)
         .table(sql.table.name.text, sql.table.adoption?.view)
       let row = try connection.query(.once(try read.refresh(view, found))).first
-      let keys = try row?.int8(2) ?? 0
-      let rows =
-        keys == 0
-        ? nil
-        : AmbiguousRows(
-          keys: keys, first: try row?.array(3, of: String.self) ?? [], rows: try row?.int8(4) ?? 0)
+      let reason = try row.flatMap { try Self.reason($0) }
       let isFirst = try ledger.store(
-        rows?.reason ?? "", of: sql.table.name, isFilled: true, connection)
+        reason ?? "", of: sql.table.name, isFilled: true, connection)
       if isFirst {
         _ = try connection.query(
           .once(
             "UPDATE ferry_mirror.adopted SET rows = $3, total = $3 WHERE mirror = $1 AND tab = $2"),
           [.int8(ledger.number), .text(sql.table.name.text), .int8(try row?.int8(1) ?? 0)])
       }
-      return (isFirst, rows)
+      return (isFirst, reason)
     }
+  }
+
+  /// Returns the reason if not all rows travel, as a comparison reports them.
+  private static func reason(_ row: PostgresRow) throws -> String? {
+    var reasons: [String] = []
+    let (keys, unfit) = (try row.int8(2), try row.int8(5))
+    if keys > 0 {
+      reasons.append(
+        AmbiguousRows(keys: keys, first: try row.array(3, of: String.self), rows: try row.int8(4))
+          .reason)
+    }
+    if unfit > 0 {
+      reasons.append(
+        UnfitRows(rows: unfit, fault: try row.text(6), first: try row.array(7, of: String.self))
+          .reason)
+    }
+    return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
   }
 }
 

@@ -26,8 +26,11 @@ struct ViewSQL {
   func lock(_ view: String) -> String { "SELECT FROM \(view) t LIMIT 0" }
 
   /// The statement to give the copy the rows of the view. It sees one state of the database. Rows
-  /// with an ambiguous key are left out. Returns the numbers of changed and of all its rows, and the
-  /// ambiguous keys: their number, the first one and the number of its rows.
+  /// with an ambiguous key are left out, and rows that no device can hold. Returns:
+  ///
+  /// - the number of changed rows, and of all rows of the copy;
+  /// - the number of ambiguous keys, the first one and the number of its rows;
+  /// - the number of unfit rows, the unfit part of the first one and the beginning of its key.
   ///
   /// - Parameters:
   ///   - view: the view's rows for a FROM clause.
@@ -36,20 +39,23 @@ struct ViewSQL {
   func refresh(_ view: String, _ found: CompanyTable) throws(MirrorFault) -> String {
     var values: [String] = []
     for column in table.all { values.append(try value(of: column, found)) }
-    let keys = keys
+    values.append("CASE \(faults(values, found).joined(separator: " ")) END")
+    let (keys, fault) = (keys, fault)
     let places = table.key.indices.map { "k\($0)" }.joined(separator: ", ")
     let on = table.key.map { "v.\(quoted($0.name)) = t.\(quoted($0.name))" }
       .joined(separator: " AND ")
     let isAmbiguous = zip(table.key, 0...).map { "d.k\($1) = r.\(quoted($0.name))" }
-    let isWhole = table.key.map { "r.\(quoted($0.name)) IS NOT NULL" }
+    let isWhole = table.key.map { "r.\(quoted($0.name)) IS NOT NULL" } + ["r.\(fault) IS NULL"]
     let isNull = table.key.map { "\(quoted($0.name)) IS NULL" }.joined(separator: " OR ")
     let sets = table.columns.map { "\(quoted($0.name)) = excluded.\(quoted($0.name))" }
     let action = sets.isEmpty ? "NOTHING" : "UPDATE SET \(sets.joined(separator: ", "))"
+    let rows = table.all.map { "r.\(quoted($0.name))" }.joined(separator: ", ")
     return """
-      WITH r(\(all)) AS MATERIALIZED (SELECT \(values.joined(separator: ", ")) FROM \(view) AS t),
-        d(\(places), n) AS MATERIALIZED (SELECT \(keys), count(*) FROM r GROUP BY \(keys)
-          HAVING count(*) > 1 OR \(isNull)),
-        v AS MATERIALIZED (SELECT r.* FROM r WHERE \(isWhole.joined(separator: " AND "))
+      WITH r(\(all), \(fault)) AS MATERIALIZED (
+          SELECT \(values.joined(separator: ", ")) FROM \(view) AS t),
+        d(\(places), n) AS MATERIALIZED (SELECT \(keys), count(*) FROM r WHERE \(fault) IS NULL
+          GROUP BY \(keys) HAVING count(*) > 1 OR \(isNull)),
+        v AS MATERIALIZED (SELECT \(rows) FROM r WHERE \(isWhole.joined(separator: " AND "))
           AND NOT EXISTS (SELECT FROM d WHERE \(isAmbiguous.joined(separator: " AND ")))),
         gone AS (DELETE FROM \(sql.target) t WHERE NOT EXISTS (SELECT FROM v WHERE \(on)) RETURNING 1),
         changed AS (INSERT INTO \(sql.target)(\(all))
@@ -57,11 +63,38 @@ struct ViewSQL {
           WHERE t.\(quoted(table.key[0].name)) IS NULL OR \(sql.differs("v", "t"))
           ON CONFLICT (\(keys)) DO \(action) RETURNING 1)
       SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM changed), (SELECT count(*) FROM v),
-        (SELECT count(*) FROM d), f.key, coalesce(f.n, 0)
+        (SELECT count(*) FROM d), f.key, coalesce(f.n, 0), coalesce(u.n, 0), u.fault, u.key
       FROM (SELECT 1) one LEFT JOIN (
         SELECT \(sql.list(table.key.indices.map { "k\($0)::text" })) AS key, n
         FROM d ORDER BY \(places) LIMIT 1) f ON true
+      LEFT JOIN (SELECT \(sql.list(table.key.map { "left(\(quoted($0.name))::text, 40)" })) AS key,
+        \(fault) AS fault, count(*) OVER () AS n FROM r WHERE \(fault) IS NOT NULL
+        ORDER BY \(keys) LIMIT 1) u ON true
       """
+  }
+
+  /// The column of a row's unfit part. No column of the view has the name.
+  private var fault: String {
+    var name = "ferry_fault"
+    while table.all.contains(where: { $0.name == Name(name) }) { name += "_" }
+    return quoted(Name(name))
+  }
+
+  /// Returns cases of a row that no device can hold, with the part to name. Triggers of the copy find
+  /// all others: the copy has texts of times, and no index has room for a long key.
+  private func faults(_ values: [String], _ found: CompanyTable) -> [String] {
+    let sizes = sql.keySizes(values.prefix(table.key.count).map { "(\($0))" })
+    var cases = ["WHEN \(sizes.joined(separator: " + ")) > \(sql.keyBytesMax) THEN 'the key'"]
+    for (place, column) in table.all.enumerated() where column.affinity == .text {
+      guard let type = found.column(column.name.text)?.mirrored?.type else { continue }
+      var shown = column
+      shown.type = type
+      let (value, isKey) = ("t.\(quoted(column.name))", place < table.key.count)
+      guard let condition = isKey ? shown.keyFault(value) : shown.fault(value) else { continue }
+      let part = isKey ? "the key" : "column \(column.name)"
+      cases.append("WHEN \(condition) THEN \(quoted(postgres: part))")
+    }
+    return cases
   }
 
   /// Returns the SQL of a value as the copy has it.

@@ -123,3 +123,20 @@ struct AmbiguousRows: Sendable, Equatable {
     return "\(fault) do not travel: \(rows.grouped) with the key \(key)\(others)"
   }
 }
+
+/// Rows of a view that no device can hold: they do not travel.
+struct UnfitRows: Sendable, Equatable {
+  var rows: Int64
+  /// The unfit part of the first row: the key, or a column.
+  var fault: String
+  /// The beginning of the key of the first row.
+  var first: [String?]
+
+  /// The reason, for people.
+  var reason: String {
+    let key = first.map { $0 ?? "NULL" }.joined(separator: ", ")
+    let part = fault == "the key" ? "the key \(key)" : "\(fault) of the row with the key \(key)"
+    let others = rows > 1 ? ", and \((rows - 1).counted("other row"))" : ""
+    return "rows that no device can hold do not travel: \(part)\(others)"
+  }
+}
