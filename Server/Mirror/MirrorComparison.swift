@@ -10,15 +10,17 @@ struct MirrorComparison: Sendable {
   /// Returns the differing rows. The repair of the tables is recorded, for the next step. A
   /// company's row missing in the space is never deleted so: the space gets it.
   ///
-  /// - Parameter withCaptured: whether rows count whose writes are on their way: later ones may not
-  ///   be.
-  /// - Parameter sparesNoted: whether a repair of the space leaves rows changed there: the next
-  ///   step brings them.
+  /// - Parameters:
+  ///   - tables: the compared ones; `nil` for all.
+  ///   - withCaptured: whether rows count whose writes are on their way: later ones may not be.
+  ///   - sparesNoted: whether a repair of the space leaves rows changed there: the next step brings
+  ///     them.
   func compare(
-    repairing side: Mirror.Side?, withCaptured: Bool = false, sparesNoted: Bool = false
+    repairing side: Mirror.Side?, of tables: Set<Name>? = nil, withCaptured: Bool = false,
+    sparesNoted: Bool = false
   ) async throws -> [Mirror.Difference] {
     var found: [Mirror.Difference] = []
-    for (place, sql) in try await comparable() {
+    for (place, sql) in try await comparable() where tables?.contains(sql.table.name) != false {
       let query = ComparisonSQL(sql: sql).differences(
         withDeferred: side == .tables, withCaptured: withCaptured)
       found += try await parts.pool.run {

@@ -289,11 +289,12 @@ package final class MirrorRounds: Sendable {
           former == Self.adoptingFile
             ? "the rows of the tables are adopted"
             : "the tables were filled from another file, or one side was restored")
-        _ = try await MirrorComparison(parts: parts(file)).compare(repairing: .tables)
+        try await compareRows(file, all: true)
       }
       if isSetBack { try await replica.write { try file.skip(to: turn, $0) } }
     }
     if isLacking, !isAdopting, !isResuming { try await compareLogged(file) }
+    if !isAdopting, !isResuming { try await compareRows(file, all: false) }
     let present = try await replica.read { try file.turn($0) }
     try await pool.run { connection in
       _ = try connection.query(

@@ -34,7 +34,8 @@ final class MirrorViews: Sendable {
   static let tables = """
     CREATE TABLE IF NOT EXISTS ferry_mirror.views(
       mirror bigint NOT NULL, tab text NOT NULL,
-      filled boolean NOT NULL DEFAULT false,  -- the copy has been compared
+      filled boolean NOT NULL DEFAULT false,  -- the copy has been compared with the view
+      compared boolean NOT NULL DEFAULT false,-- and then the space with the copy
       reason text NOT NULL DEFAULT '',        -- why not all rows travel
       PRIMARY KEY (mirror, tab));
     """
@@ -181,12 +182,12 @@ extension MirrorLedger {
   /// - Parameters:
   ///   - reason: why not all rows travel; empty if all do.
   ///   - isFilled: whether the copy has the rows of the view.
-  /// - Returns: `true` if the copy had them never before.
+  /// - Returns: `true` if the copy has them, and was never compared with the rows of the space.
   fileprivate func store(
     _ reason: String, of view: Name, isFilled: Bool, _ connection: PostgresConnection
   ) throws -> Bool {
-    let former = try connection.query(
-      .once("SELECT filled FROM ferry_mirror.views WHERE mirror = $1 AND tab = $2"),
+    let isCompared = try connection.query(
+      .once("SELECT compared FROM ferry_mirror.views WHERE mirror = $1 AND tab = $2"),
       [.int8(number), .text(view.text)]
     ).first?.bool(0)
     _ = try connection.query(
@@ -198,7 +199,7 @@ extension MirrorLedger {
         WHERE (v.filled, v.reason) IS DISTINCT FROM (v.filled OR excluded.filled, excluded.reason)
         """),
       [.int8(number), .text(view.text), .bool(isFilled), .text(Self.storable(reason))])
-    return isFilled && former != true
+    return isFilled && isCompared != true
   }
 
   /// Returns the views whose copies have been compared.
@@ -207,6 +208,22 @@ extension MirrorLedger {
       try connection.query(
         .once("SELECT tab FROM ferry_mirror.views WHERE mirror = $1 AND filled"), [.int8(number)]
       ).map { Name(try $0.text(0)) })
+  }
+
+  /// Returns the views whose copies have rows, and were never compared with those of the space.
+  func uncomparedViews(_ connection: PostgresConnection) throws -> Set<Name> {
+    Set(
+      try connection.query(
+        .once("SELECT tab FROM ferry_mirror.views WHERE mirror = $1 AND filled AND NOT compared"),
+        [.int8(number)]
+      ).map { Name(try $0.text(0)) })
+  }
+
+  /// Records a comparison of copies with the rows of the space.
+  func recordComparison(of views: Set<Name>, _ connection: PostgresConnection) throws {
+    _ = try connection.query(
+      .once("UPDATE ferry_mirror.views SET compared = true WHERE mirror = $1 AND tab = ANY($2)"),
+      [.int8(number), .array(PostgresArray(views.map(\.text).sorted().map(Optional.init)))])
   }
 
   /// Returns the views whose changes do not all reach the space.
@@ -240,6 +257,18 @@ extension MirrorRounds {
   /// Returns the rows that the mirror only reads; empty before the first round.
   var views: [MirrorSQL] {
     file.withLock { $0 }.map { parts($0).sql.filter { $0.view != nil } } ?? []
+  }
+
+  /// Compares tables with the rows of the space, and writes these to them: copies of views that were
+  /// never compared, or all. A copy without rows yet is left out.
+  func compareRows(_ file: MirrorFile, all: Bool) async throws {
+    let (parts, ledger) = (parts(file), ledger)
+    let hasViews = parts.sql.contains { $0.view != nil }
+    let views = hasViews ? try await pool.run { try ledger.uncomparedViews($0) } : []
+    if !all, views.isEmpty { return }
+    _ = try await MirrorComparison(parts: parts)
+      .compare(repairing: .tables, of: all ? nil : views)
+    if !views.isEmpty { try await pool.run { try ledger.recordComparison(of: views, $0) } }
   }
 
   /// Makes the next round prepare both sides again: the first rows of a copy are there.
