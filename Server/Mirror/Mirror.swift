@@ -318,6 +318,7 @@ package final class Mirror: Sendable {
     if configuration.hasViews {
       // The rows of a copy travel after the first pull. A comparison of all rows fails alike.
       _ = try? await rounds.runOnce()
+      try Task.checkCancellation()
       await MirrorViews(configuration.schema, ledger, pool, log).refresh(rounds.views, all: true)
     }
     return try await rounds.verify(repairing: side)

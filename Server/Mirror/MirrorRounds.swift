@@ -65,12 +65,12 @@ package final class MirrorRounds: Sendable {
   private let kept = Mutex(State())
   /// True if the next round prepares both sides again.
   let isChanged = Mutex(false)
-  private let (prepared, isPrepared) = AsyncStream<Void>.makeStream()
+  private let preparation = MirrorLatch()
 
   package init(_ sides: Sides) { self.sides = sides }
 
   /// Returns when a round knows the tables, or when the task is cancelled.
-  func untilPrepared() async { for await _ in prepared {} }
+  func untilPrepared() async { await preparation.wait() }
 
   /// The state that a round leaves for the next one. After a failure, the next one begins from
   /// scratch.
@@ -309,7 +309,7 @@ package final class MirrorRounds: Sendable {
         ])
     }
     self.file.withLock { $0 = file }
-    isPrepared.finish()
+    preparation.open()
     (state.file, state.schema, state.isAdopting) = (file, schema.version, isAdopting)
     state.isIncomplete = !absent.isEmpty && !isLastTry
     return file
