@@ -157,7 +157,7 @@ extension MirrorSQL {
   /// Runs the check of the condition with the path of the functions that capture.
   func runCheck(_ connection: PostgresConnection) throws {
     try connection.transaction(.snapshot) { connection in
-      if let path = checkPath { try connection.execute("SET LOCAL search_path = \(path)") }
+      if let path = checkPath { try connection.execute(single: "SET LOCAL search_path = \(path)") }
       _ = try connection.query(.once(check))
     }
   }
