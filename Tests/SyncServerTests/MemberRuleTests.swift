@@ -11,7 +11,8 @@ struct MemberRuleTests {
     arguments: [
       (2, 1, .admin, nil, false, false), (2, 1, .admin, .reader, false, false),
       (2, 1, .admin, nil, true, true), (2, 2, .admin, nil, false, true),
-      (1, 1, .admin, nil, false, true), (2, 1, .writer, nil, false, true),
+      (1, 1, .admin, nil, false, true), (1, 1, .admin, .reader, false, false),
+      (2, 1, .writer, nil, false, true),
       (2, 1, .reader, .admin, false, true), (0, 0, nil, .reader, true, true),
       (0, 0, nil, .reader, false, false), (10_000, 1, nil, .reader, true, false),
       (10_000, 2, .admin, .reader, false, true),

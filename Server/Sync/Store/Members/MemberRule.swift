@@ -37,7 +37,7 @@ struct MemberRule {
           "the user is a member of \(spaces.grouped) spaces already; leave one of them first")
       }
     }
-    if former == .admin, role != .admin, admins == 1, members > 1, !isByCredential {
+    if former == .admin, role != .admin, admins == 1, role != nil || members > 1, !isByCredential {
       return Problem(
         .forbidden,
         "the space would have members and no admin; make another member an admin first")
