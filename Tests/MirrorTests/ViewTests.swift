@@ -281,8 +281,8 @@ struct ViewTests {
     found.columns[2].type = "text"
     #expect(try !read.refresh("public.totals", found).contains("isfinite"))
     var named = try sql()[1]
-    named.table.columns[1].name = "FERRY_fault"
-    found.columns[2].name = "FERRY_fault"
+    named.table.columns[1].name = "ferry_fault"
+    found.columns[2].name = "ferry_fault"
     let other = try ViewSQL(sql: named).refresh("public.totals", found)
     #expect(other.contains("r.\"ferry_fault_\" IS NULL"))
   }

@@ -17,7 +17,7 @@ struct AnswerSizeTests {
     ("GET", "feed", ""),
     ("GET", "overview", ""), ("GET", "tables", ""), ("GET", "devices", ""), ("GET", "schema", ""),
     ("GET", "missions", ""), ("GET", "missions/tour", ""), ("GET", "bundles", ""),
-    ("GET", "bundles/app", ""),
+    ("GET", "bundles/app", ""), ("GET", "members", ""), ("GET", "invitations", ""),
     ("POST", "records", #"{"records":[["t","a"]]}"#),
     ("POST", "devices", #"{"devices":["00000000-0000-0000-0000-000000000001"]}"#),
     ("POST", "digests", #"{"cursor":null}"#),
@@ -109,6 +109,7 @@ struct AnswerSizeTests {
         if endpoint.method != "HEAD" { sized.append("\(endpoint.method) \(route.rawValue)") }
       }
     }
-    #expect(Set(sized) == Set(listed))
+    // The callers of an open server have no spaces of their own to read.
+    #expect(Set(sized).subtracting(["GET /v1/user"]) == Set(listed))
   }
 }

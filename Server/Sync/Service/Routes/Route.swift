@@ -104,7 +104,7 @@ extension Route {
 
     // Members and invitations.
     case .members:
-      Endpoint.reading(.reader, memory: .list, .space { $0.members.members }) + [
+      Endpoint.reading(.reader, memory: .page, .space { $0.members.members }) + [
         Endpoint("PUT", .admin, content: .tokenRequest, .member { $0.members.setRole })
       ]
     case .membership: [Endpoint("DELETE", nil, .user { $0.members.leave })]
