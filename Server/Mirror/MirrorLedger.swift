@@ -89,7 +89,6 @@ package struct MirrorLedger: Sendable {
       function text PRIMARY KEY, definition text NOT NULL);
     CREATE TABLE IF NOT EXISTS ferry_mirror.stops(  -- tables with a write that was not captured
       mirror bigint NOT NULL, tab text NOT NULL, reason text NOT NULL,
-      state text NOT NULL DEFAULT '',       -- the SQLSTATE of the capture that failed
       at timestamptz NOT NULL DEFAULT clock_timestamp());
     CREATE TABLE IF NOT EXISTS ferry_mirror.adopted(
       mirror bigint NOT NULL, tab text NOT NULL,

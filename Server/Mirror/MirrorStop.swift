@@ -16,8 +16,8 @@ package struct MirrorStop: Sendable, Equatable, CustomStringConvertible {
   /// enough.
   static func insertion(of mirror: Int64, _ table: Name) -> String {
     """
-    INSERT INTO \(MirrorSQL.ledger).stops(mirror, tab, reason, state)
-          SELECT \(mirror), \(quoted(postgres: table.text)), SQLERRM, SQLSTATE
+    INSERT INTO \(MirrorSQL.ledger).stops(mirror, tab, reason)
+          SELECT \(mirror), \(quoted(postgres: table.text)), SQLERRM
           WHERE NOT EXISTS (SELECT FROM \(MirrorSQL.ledger).stops s
             WHERE s.mirror = \(mirror) AND s.tab = \(quoted(postgres: table.text)));
         \(MirrorLedger.notification(of: mirror))
@@ -107,17 +107,13 @@ extension MirrorLedger {
   }
 
   /// Stores a stop until ``resume(_:)``.
-  ///
-  /// - Parameter state: the SQLSTATE of a write that could not be captured.
-  func store(
-    _ stop: MirrorStop, state: String = "", _ connection: PostgresConnection
-  ) throws {
+  func store(_ stop: MirrorStop, _ connection: PostgresConnection) throws {
     _ = try connection.query(
       .once(
         """
-        INSERT INTO ferry_mirror.stops(mirror, tab, reason, state) SELECT $1, $2, $3, $4
+        INSERT INTO ferry_mirror.stops(mirror, tab, reason) SELECT $1, $2, $3
         WHERE NOT EXISTS (SELECT FROM ferry_mirror.stops WHERE mirror = $1 AND tab = $2)
-        """), [.int8(number), .text(stop.table), .text(stop.reason), .text(state)])
+        """), [.int8(number), .text(stop.table), .text(stop.reason)])
     // A running mirror stops at once, although nothing may travel.
     try connection.execute(single: "SELECT pg_notify('\(Self.channel)', '\(number)')")
   }

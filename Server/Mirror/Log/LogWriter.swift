@@ -140,10 +140,10 @@ struct LogWriter {
   }
 
   /// Stops the mirror: it carries no row before both sides have been compared.
-  private mutating func stop(_ table: String, _ reason: String, state: String = "") throws {
+  private mutating func stop(_ table: String, _ reason: String) throws {
     _ = try begin()
     try MirrorLedger(number: log.number).store(
-      MirrorStop(table: table, reason: reason), state: state, connection)
+      MirrorStop(table: table, reason: reason), connection)
     hasCaptured = true
   }
 
@@ -180,7 +180,7 @@ struct LogWriter {
     }
     for table in Set(pending.map(\.table)).sorted() {
       guard let error = try capture(pending.filter { $0.table == table }) else { continue }
-      try stop(tables[table].table.name.text, error.message, state: error.sqlState ?? "")
+      try stop(tables[table].table.name.text, error.message)
     }
   }
 
