@@ -71,6 +71,7 @@ struct MirrorWorldTests {
             """
             SELECT count(*) FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
             WHERE t.relname = 'notes' AND to_regproc('planted') IS NULL
+              AND to_regclass('ferry_mirror.mirrors') IS NOT NULL
             """))
         if try isReady[0].int8(0) == 2 { try connection.execute(mistake.statements) }
       }

@@ -30,7 +30,7 @@ public struct Members: Sendable {
     try await asking { try await $0.setRole(nil, of: user) }
   }
 
-  /// Ends the membership of this replica's user. ``Spaces/leave(_:discardingChanges:)`` then deletes the
+  /// Ends the membership of this replica's user. ``Spaces/leave(_:discardingChanges:endingMembership:)`` also deletes the
   /// rows on this device.
   public func endOwn() async throws {
     try await asking { try await $0.endMembership() }

@@ -28,7 +28,12 @@ package enum PlantedMirrorFault: String, Sendable, CaseIterable {
     case .notCaptured:
       Self.onCaptured("IF NEW.kind = 'I' THEN RETURN NULL; END IF;")
     case .notApplied:
+      // A mirror returns the row of a trigger that discards an update, so the answer is dropped, too.
       """
+      CREATE FUNCTION planted_answer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.kind = 'A' THEN RETURN NULL; END IF; RETURN NEW; END $$;
+      CREATE TRIGGER planted BEFORE INSERT ON ferry_mirror.captured
+        FOR EACH ROW EXECUTE FUNCTION planted_answer();
       CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF current_setting('ferry.mirror', true) <> '' THEN RETURN NULL; END IF; RETURN NEW; END $$;
       DO $$ DECLARE name text; BEGIN
