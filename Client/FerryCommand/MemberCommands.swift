@@ -131,16 +131,9 @@ enum MemberCommands {
   private static func printEntered(
     _ replica: Replica, _ arguments: ParsedArguments
   ) async throws {
-    let status = try await replica.status()
-    try FerryCommand.warn(status.warnings)
-    let (space, url) = (status.server?.space.value ?? "", status.server?.url ?? "")
-    try TextOutput.standardOutput.line(
-      arguments.flag("json")
-        ? JSONText.object([
-          ("space", .string(space)), ("server", .string(url)),
-          ("device", .string("\(status.device)")),
-        ]).text
-        : "\(replica.path) takes part in space \(space) on \(url); `ferry sync` exchanges it")
+    try await SpaceCommands.print(replica, arguments) { _, space in
+      "\(replica.path) takes part in \(space); `ferry sync` exchanges it"
+    }
   }
 
   /// Lists the user's spaces on the server.

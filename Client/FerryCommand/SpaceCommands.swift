@@ -33,17 +33,26 @@ enum SpaceCommands {
       space, server: arguments.stringIfPresent("server"),
       token: TokenOptions.token(arguments).map { .fixed($0) },
       certificateAuthorities: FerryCommand.authorities(arguments))
+    try await print(joined, arguments) { "\(replica.path) is device \($0) of \($1)" }
+    return .done
+  }
+
+  /// Prints the server and the device of a joined space.
+  ///
+  /// - Parameter text: the text for people, of the device and of the space with the server.
+  static func print(
+    _ joined: Replica, _ arguments: ParsedArguments, _ text: (DeviceID, String) -> String
+  ) async throws {
     let status = try await joined.status()
     try FerryCommand.warn(status.warnings)
-    let url = status.server?.url ?? ""
+    let (space, url) = (status.server?.space.value ?? "", status.server?.url ?? "")
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([
           ("space", .string(space)), ("server", .string(url)),
           ("device", .string("\(status.device)")),
         ]).text
-        : "\(replica.path) is device \(status.device) of space \(space) on \(url)")
-    return .done
+        : text(status.device, "space \(space) on \(url)"))
   }
 
   static let leave = CommandSpec(

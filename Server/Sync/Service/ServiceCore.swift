@@ -87,6 +87,14 @@ final class ServiceCore: Sendable {
     return space
   }
 
+  /// Returns a space as a caller with a role sees it, in JSON.
+  func info(_ space: SpaceSummary, _ role: Role) -> [UInt8] {
+    SpaceInfo(
+      space: space.name, epoch: space.epoch, head: space.head, role: role,
+      serverTime: clock.wall()
+    ).encoded()
+  }
+
   // MARK: Requests
 
   /// Reads a request's body within the limits.

@@ -19,7 +19,7 @@ extension SyncStore {
     return try await plain(.writing) { connection in
       try connection.together {
         try connection.addSpace(name, epoch: epoch, by: mark, quota: quota)
-        return try connection.summary(of: name)
+        return try connection.space(named: name)
       }
     }
   }
@@ -105,9 +105,6 @@ extension PlainConnection {
     return id != nil
   }
 
-  /// Returns a space; `nil` if there is none.
-  func summary(of name: SpaceName) throws -> SpaceSummary? { try space(named: name) }
-
   /// Makes a space within the transaction under way, unless it is there.
   func insertSpace(_ name: SpaceName, epoch: Epoch, by mark: AuditMark?) throws {
     let id = try rows(SpaceQueries.addName, [.text(name.value)]) { try $0.integer(0) }.first
@@ -127,7 +124,7 @@ extension PlainConnection {
     try append(mark?.entry(.spaceCreated, space: name))
   }
 
-  fileprivate func space(named name: SpaceName) throws -> SpaceSummary? {
+  func space(named name: SpaceName) throws -> SpaceSummary? {
     guard let id = try spaceNumber(named: name) else { return nil }
     return try rows(SpaceQueries.find, [.integer(id)]) { try SpaceSummary($0) }.first ?? nil
   }

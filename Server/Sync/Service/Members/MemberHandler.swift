@@ -46,11 +46,7 @@ struct MemberHandler: Sendable {
     }
     let space = try created.get()
     gate.forgetMemberships(of: user)
-    return .json(
-      SpaceInfo(
-        space: space.name, epoch: space.epoch, head: space.head, role: .admin,
-        serverTime: core.clock.wall()
-      ).encoded(), status: 201)
+    return .json(core.info(space, .admin), status: 201)
   }
 
   func accept(

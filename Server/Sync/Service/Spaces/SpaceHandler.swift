@@ -18,10 +18,6 @@ struct SpaceHandler: Sendable {
   }
 
   private func info(_ space: SpaceSummary, _ role: Role) -> HTTPResponse {
-    .json(
-      SpaceInfo(
-        space: space.name, epoch: space.epoch, head: space.head, role: role,
-        serverTime: core.clock.wall()
-      ).encoded())
+    .json(core.info(space, role))
   }
 }

@@ -49,7 +49,7 @@ extension SyncStore {
           return .failure(problem)
         }
         let added = try connection.addSpace(request.space, epoch: epoch, by: mark, quota: quota)
-        guard let space = try connection.summary(of: request.space) else {
+        guard let space = try connection.space(named: request.space) else {
           return .failure(
             Problem(.storageQuota, "you have created \(quota) spaces, the limit of one user"))
         }
