@@ -257,7 +257,7 @@ let package = Package(
     tests("PairTests", resources: [.copy("Resources")]).needs(
       "Ferry", "FerryShell", "FerryMissionServer", "FerryPostgres", "FerryHTTPServer",
       "FerryCryptography", "FerryCompression", "FerrySQLite", "FerryPlatform", "FerryCommand",
-      "FerryTasks", "FerryCourses", "FerryDaemon", "FerryBench", "FerryChaos"),
+      "FerryTasks", "FerryCourses", "FerryDaemon", "FerryMirror", "FerryBench", "FerryChaos"),
   ]
 )
 

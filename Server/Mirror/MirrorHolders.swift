@@ -117,13 +117,14 @@ struct MirrorHolders: Sendable {
   // MARK: Refused transactions
 
   /// Sends transactions of programs again that the space has refused because of unique values, once
-  /// the holders have given way.
-  func retryRefused() async throws {
-    let ready = try await parts.replica.read { database in
-      Set(try parts.file.refused(database.connection).entries)
-        .subtracting(try parts.file.replacedEntries(database.connection))
+  /// the holders have given way. Returns the entries of all refused transactions whose records are
+  /// fetched: only these have had their chance.
+  func retryRefused() async throws -> Set<Int64> {
+    let (fetched, ready) = try await parts.replica.read { database in
+      let fetched = Set(try parts.file.refused(database.connection).entries)
+      return (fetched, fetched.subtracting(try parts.file.replacedEntries(database.connection)))
     }
-    if ready.isEmpty { return }
+    if ready.isEmpty { return fetched }
     var isAny = false
     for entry in try await parts.replica.quarantine.entries() where ready.contains(entry.number) {
       guard let row = try await heldRow(of: entry) else { continue }
@@ -139,6 +140,7 @@ struct MirrorHolders: Sendable {
       }
     }
     if isAny { try await parts.replica.send() }
+    return fetched
   }
 
   private func heldRow(of entry: QuarantineEntry) async throws -> HeldRow? {

@@ -25,8 +25,9 @@ struct MirrorOutput: Sendable {
     guard isChanged || retriesDeferred else { return .nothing }
     let deferred = try await parts.pool.run { try parts.ledger.deferred($0, canRetry: true) }
     guard isChanged || !deferred.isEmpty else { return .nothing }
-    try await MirrorHolders(parts: parts).retryRefused()
-    let (turn, unchanged, authors) = try await parts.replica.write { database in
+    let retried = try await MirrorHolders(parts: parts).retryRefused()
+    let (turn, unchanged, authors, listed) = try await parts.replica.write { database in
+      let listed = try self.refused(in: database.connection, after: retried).rows
       var unchanged: Set<[String?]> = []
       // Each change may be what they wait for.
       for row in deferred {
@@ -40,13 +41,13 @@ struct MirrorOutput: Sendable {
       }
       let turn = try parts.file.beginTurn(database)
       try parts.file.postponeAwaited(database)
-      return (turn, unchanged, try parts.file.authors(database))
+      return (turn, unchanged, try parts.file.authors(database), listed)
     }
     await parts.sides.owners.learn(authors, from: parts.replica)
-    try await listRefused()
+    try await list(listed)
     let brought: Brought
     do {
-      brought = try await writeOrSearch(before: turn, unchanged)
+      brought = try await writeOrSearch(before: turn, unchanged, after: retried)
     } catch let taken as NumbersTaken {
       try await MirrorRenumbering(parts: parts).renumber(taken.records, of: taken.table)
       throw WrittenMeanwhile()
@@ -90,9 +91,21 @@ struct MirrorOutput: Sendable {
     }
   }
 
+  /// Returns the refused rows of transactions.
+  ///
+  /// - Parameter retried: the entries of transactions that were sent again if this could help.
+  /// - Throws: ``WrittenMeanwhile`` if a pull beside this step has fetched the records of others. As
+  ///   rows, they would lose what devices have added to them.
+  private func refused(
+    in connection: SQLiteConnection, after retried: Set<Int64>
+  ) throws -> (rows: [UnsentRow], entries: [Int64]) {
+    let refused = try parts.file.refused(connection)
+    guard retried.isSuperset(of: refused.entries) else { throw WrittenMeanwhile() }
+    return refused
+  }
+
   /// Stores refused rows before a step: a step with many rows takes a while.
-  private func listRefused() async throws {
-    let refused = try await parts.replica.read { try parts.file.refused($0.connection).rows }
+  private func list(_ refused: [UnsentRow]) async throws {
     if refused.isEmpty { return }
     try await parts.pool.run { connection in
       try connection.transaction { try parts.ledger.unsent.store(refused, $0) }
@@ -117,18 +130,20 @@ struct MirrorOutput: Sendable {
   }
 
   private func writeOrSearch(
-    before turn: Int64, _ unchanged: Set<[String?]>
+    before turn: Int64, _ unchanged: Set<[String?]>, after retried: Set<Int64>
   ) async throws -> Brought {
     do {
-      return try await write(before: turn, unchanged, isCareful: false)
+      return try await write(before: turn, unchanged, after: retried, isCareful: false)
     } catch let error as PostgresError where error.isAboutRow {
-      return try await write(before: turn, unchanged, isCareful: true)
+      return try await write(before: turn, unchanged, after: retried, isCareful: true)
     }
   }
 
-  /// - Parameter unchanged: tables and keys of deferred rows, unchanged since their last try.
+  /// - Parameters:
+  ///   - unchanged: tables and keys of deferred rows, unchanged since their last try.
+  ///   - retried: the entries of refused transactions that were sent again if this could help.
   private func write(
-    before turn: Int64, _ unchanged: Set<[String?]>, isCareful: Bool
+    before turn: Int64, _ unchanged: Set<[String?]>, after retried: Set<Int64>, isCareful: Bool
   ) async throws -> Brought {
     let ended = try await parts.replica.read { try parts.file.ended($0) }
     return try await parts.pool.run { connection in
@@ -137,7 +152,7 @@ struct MirrorOutput: Sendable {
       return try source.transaction(.deferred) {
         try connection.transaction { connection in
           // The replica has the space's rows again. The programs' transactions are committed.
-          let refused = try parts.file.refused(source)
+          let refused = try self.refused(in: source, after: retried)
           try parts.ledger.unsent.store(refused.rows, connection)
           // A refused row that returns to the space's values frees nothing: rows would be retried
           // without an end.
