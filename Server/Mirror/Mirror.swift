@@ -274,6 +274,8 @@ package final class Mirror: Sendable {
     package var fault: String
     /// Views whose changes do not all reach the space.
     package var views: [FailingView]
+    /// Views never compared yet: the space's rows of them stay as they are.
+    package var unfilled: [String]
     /// The log kept by PostgreSQL for the mirror; `nil` if triggers capture.
     package var log: KeptLog?
     package var capture: MirrorCapture

@@ -43,11 +43,9 @@ struct MirrorComparison: Sendable {
 
   /// Returns the tables with places, without copies that lack all rows yet.
   func comparable() async throws -> [(Int, MirrorSQL)] {
-    let tables = Array(parts.sql.enumerated())
-    guard parts.sql.contains(where: { $0.view != nil }) else { return tables }
-    let ledger = parts.ledger
-    let filled = try await parts.pool.run { try ledger.filledViews($0) }
-    return tables.filter { $1.view == nil || filled.contains($1.table.name) }
+    let unfilled = try await parts.unfilledViews()
+    return parts.sql.enumerated().filter { !unfilled.contains($1.table.name) }
+      .map { ($0.offset, $0.element) }
   }
 
   private func compare(

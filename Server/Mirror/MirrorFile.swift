@@ -223,10 +223,21 @@ struct MirrorFile: Sendable {
     return text
   }
 
-  func hasChanges(_ database: Database) throws -> Bool {
-    for table in plan.tables
-    where try !database.query("SELECT 1 FROM \(Self.noted(table)) LIMIT 1").isEmpty { return true }
+  /// - Parameter waiting: tables whose changes do not travel yet.
+  func hasChanges(except waiting: Set<Name> = [], _ database: Database) throws -> Bool {
+    for table in plan.tables where !waiting.contains(table.name) {
+      let rows = try database.query("SELECT 1 FROM \(Self.noted(table)) LIMIT 1")
+      if !rows.isEmpty { return true }
+    }
     return false
+  }
+
+  /// Leaves the changes of tables to a later step.
+  func postpone(_ waiting: Set<Name>, _ database: Database) throws {
+    for table in plan.tables where waiting.contains(table.name) {
+      try database.execute(
+        single: "UPDATE \(Self.noted(table)) SET turn = (SELECT turn FROM \"mirror.turn\")")
+    }
   }
 
   /// Begins a step, and returns the turn: the changes before it are those of the step.

@@ -48,6 +48,7 @@ struct MirrorLook: Sendable {
         unsent: Array((unsent.rows + more).prefix(limit)),
         unsentCount: unsent.count + Int64(more.count), stops: stops,
         fault: try row?.text(2) ?? "", views: try ledger.failingViews(connection),
+        unfilled: try configuration.unfilledViews(ledger, connection),
         log: try MirrorLog.kept(ledger.number, isStopped: !stops.isEmpty, connection),
         capture: configuration.capture, captureReason: configuration.captureReason,
         role: try connection.role())

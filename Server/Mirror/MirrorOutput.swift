@@ -21,7 +21,10 @@ struct MirrorOutput: Sendable {
   /// - Parameter retriesDeferred: whether deferred rows may succeed now, although no row has
   ///   changed.
   func write(retriesDeferred: Bool) async throws -> Result {
-    let isChanged = try await parts.replica.read { try parts.file.hasChanges($0) }
+    let waiting = try await parts.unfilledViews()
+    let isChanged = try await parts.replica.read {
+      try parts.file.hasChanges(except: waiting, $0)
+    }
     guard isChanged || retriesDeferred else { return .nothing }
     let deferred = try await parts.pool.run { try parts.ledger.deferred($0, canRetry: true) }
     guard isChanged || !deferred.isEmpty else { return .nothing }
@@ -41,6 +44,7 @@ struct MirrorOutput: Sendable {
       }
       let turn = try parts.file.beginTurn(database)
       try parts.file.postponeAwaited(database)
+      try parts.file.postpone(waiting, database)
       return (turn, unchanged, try parts.file.authors(database), listed)
     }
     await parts.sides.owners.learn(authors, from: parts.replica)

@@ -194,8 +194,9 @@ package final class MirrorRounds: Sendable {
   private func recordApplied(_ file: MirrorFile, _ state: inout State) async throws {
     guard let applied = try await replica.status().cursor?.applied, applied != state.applied
     else { return }
+    let waiting = try await parts(file).unfilledViews()
     let (hasChanges, ended) = try await replica.read { database in
-      (try file.hasChanges(database), try file.ended(database))
+      (try file.hasChanges(except: waiting, database), try file.ended(database))
     }
     if hasChanges { return }
     let ledger = ledger

@@ -68,6 +68,32 @@ struct MarkedRowTests {
     await database.close()
   }
 
+  @Test("changes of tables that wait are left to a later step, and no step begins for them")
+  func waiting() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let file = try Self.file(DeclaredColumn("n", .integer))
+    try await database.write { database in
+      try database.connection.addFunction("change_author", argumentCount: 0, callers: .all) {
+        $1.setNull()
+      }
+      try database.execute("CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, n INTEGER)")
+      try file.prepare(database)
+      try database.execute("INSERT INTO tasks VALUES ('a', 10)")
+      #expect(try !file.hasChanges(except: ["tasks"], database))
+      let turn = try file.beginTurn(database)
+      try file.postpone(["tasks"], database)
+      try file.changes(before: turn, database.connection) { _ in Issue.record("it travels") }
+      try file.endTurn(turn, database)
+      #expect(try file.hasChanges(except: ["lists"], database))
+      var count = 0
+      try file.changes(before: try file.beginTurn(database), database.connection) { _ in count += 1
+      }
+      #expect(count == 1)
+    }
+    await database.close()
+  }
+
   @Test("an effect that a step has overwritten returns to the table, whatever value it had there")
   func overwritten() async throws {
     let folder = try TemporaryDirectory()

@@ -51,6 +51,9 @@ extension Mirror.Status {
     if let wayOut = stopped?.wayOut { lines.append("next       \(wayOut)") }
     if !fault.isEmpty { lines.append("fault      \(fault)") }
     lines += views.map { "fault      view \($0.name): \($0.reason)" }
+    lines += unfilled.map {
+      "waiting    view \($0): never compared yet, so devices keep the rows that the space has"
+    }
     for table in adopted {
       let rows =
         table.isDone
@@ -89,6 +92,7 @@ extension Mirror.Status {
         .array(
           views.map { .object([("view", .string($0.name)), ("reason", .string($0.reason))]) })
       ),
+      ("waitingViews", .array(unfilled.map { .string($0) })),
       ("next", .string(orNull: stopped?.wayOut)),
       ("deferredCount", .string(String(deferredCount))),
       ("deferred", .array(deferred.map(\.json))),

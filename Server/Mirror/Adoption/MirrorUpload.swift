@@ -43,7 +43,9 @@ struct MirrorUpload: Sendable {
   ///
   /// - Returns: `false` if a program has locked one of them for too long.
   func retry(most: Int64 = Self.retryMax) async throws -> Bool {
-    let (ledger, sql, reader) = (ledger, sql, parts.sides.reader)
+    let (ledger, reader) = (ledger, parts.sides.reader)
+    let unfilled = try await parts.unfilledViews()
+    let sql = sql.filter { !unfilled.contains($0.table.name) }
     var last = Int64.max
     while true {
       let count: Int64

@@ -253,6 +253,28 @@ extension MirrorLedger {
   }
 }
 
+extension MirrorConfiguration {
+  /// Returns the names of views whose copies lack all rows yet, in order.
+  func unfilledViews(
+    _ ledger: MirrorLedger, _ connection: PostgresConnection
+  ) throws -> [String] {
+    let views = adoptions.filter { $0.value.view != nil }.keys.sorted()
+    if views.isEmpty { return [] }
+    let filled = try ledger.filledViews(connection)
+    return views.filter { !filled.contains(Name($0)) }
+  }
+}
+
+extension MirrorParts {
+  /// Returns the views whose copies lack all rows yet: the space's rows of them stay as they are.
+  func unfilledViews() async throws -> Set<Name> {
+    let views = Set(sql.filter { $0.view != nil }.map(\.table.name))
+    if views.isEmpty { return [] }
+    let ledger = ledger
+    return views.subtracting(try await pool.run { try ledger.filledViews($0) })
+  }
+}
+
 extension MirrorRounds {
   /// Returns the rows that the mirror only reads; empty before the first round.
   var views: [MirrorSQL] {
