@@ -189,6 +189,56 @@ struct MissionOracleTests {
     #expect(count([Self.mission, other], [other]) == 1)
   }
 
+  private static let broken = MissionRunEvent.broken(device: "one", hash(1))
+
+  private static func fetchedAgain(part: Int64, _ events: [MissionRunEvent]) -> Int {
+    objections(
+      FetchedOnce(marksFrom: 500, transfers: 3), [publishing(["a": item(1, part: part)])] + events)
+  }
+
+  @Test("damage counts until the file without a row is gone")
+  func damaged() {
+    var file = MissionEvidence()
+    file.stored = [Self.hash(1)]
+    func count(_ release: MissionRunEvent, _ bytes: Int64) -> Int {
+      Self.fetchedAgain(
+        part: 1_000, [Self.fetched(900), Self.broken, release, Self.fetched(bytes)])
+    }
+    #expect(count(Self.looked(file), 1_100) == 0)
+    #expect(count(Self.looked(file), 1_101) == 1)
+    #expect(count(Self.looked(MissionEvidence()), 1_000) == 0)
+    #expect(count(Self.looked(MissionEvidence()), 1_001) == 1)
+    #expect(count(.removing(device: "one", Self.hash(1), owners: []), 1_100) == 0)
+    #expect(count(.removing(device: "one", Self.hash(1), owners: []), 1_101) == 1)
+  }
+
+  @Test("a restored disk has the fetched content and the damage of the backup")
+  func restored() {
+    let backup = MissionRunEvent.backedUp(device: "one", to: "backup")
+    func count(
+      part: Int64 = 100, _ before: [MissionRunEvent], _ bytes: Int64, isOtherBoot: Bool = false
+    ) -> Int {
+      let restore = MissionRunEvent.restored(
+        device: "one", from: "backup", isOtherBoot: isOtherBoot)
+      return Self.fetchedAgain(part: part, before + [restore, Self.fetched(bytes)])
+    }
+    // The backup lacks 400 bytes, and at most 300 in flight.
+    let half = [Self.fetched(600), backup, Self.fetched(400)]
+    #expect(count(half, 700) == 0)
+    #expect(count(half, 701) == 1)
+    #expect(count(half, 1_400, isOtherBoot: true) == 0)
+    #expect(count(half, 1_401, isOtherBoot: true) == 1)
+    // The disk had no rows of the content at the restore; the backup has.
+    let forgotten = [Self.fetched(900), Self.broken, backup, Self.looked(MissionEvidence())]
+    #expect(count(part: 1_000, forgotten, 2_100) == 0)
+    #expect(count(part: 1_000, forgotten, 2_101) == 1)
+    #expect(count(forgotten, 500) == 0)
+    #expect(count(forgotten, 501) == 1)
+    // A backup from before the first content.
+    #expect(count([backup, Self.fetched(1_000)], 1_000) == 0)
+    #expect(count([backup, Self.fetched(1_000)], 1_001) == 1)
+  }
+
   @Test("content that is too small for marks may be fetched whole again after a transfer")
   func small() {
     let events = [

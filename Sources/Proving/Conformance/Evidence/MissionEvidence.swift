@@ -25,7 +25,9 @@ package struct MissionEvidence: Sendable {
   package var versions: [Version] = []
   /// The missions whose rows name each content.
   package var owners: [ContentHash: Set<MissionID>] = [:]
-  /// Stored content: the file name, and the hash of the bytes.
+  /// The content with a file: complete, or in part.
+  package var stored: Set<ContentHash> = []
+  /// Complete content: the file name, and the hash of the bytes.
   package var objects: [(name: String, hash: ContentHash)] = []
   /// Files of the device outside of the folders for files of missions, and attempts to reach such
   /// paths.
@@ -49,9 +51,12 @@ package enum MissionRunEvent: Sendable {
   case broken(device: String, ContentHash)
   /// The process was killed, with all transfers.
   case killed(device: String)
-  /// The disk lost unsynced data, failed at a step, or was rolled back: fetched content may be
-  /// gone.
+  /// The disk lost unsynced data, or failed at a step: fetched content may be gone.
   case wentBack(device: String)
+  /// The disk was copied to a backup, perhaps within a transfer.
+  case backedUp(device: String, to: String)
+  /// The disk was restored from a backup. The machine may have started again since the backup.
+  case restored(device: String, from: String, isOtherBoot: Bool)
   /// A mission was cancelled or removed on purpose, with the fetched content.
   case givenUp(device: String, MissionID)
   /// `device` continues with a copy of another device's disk.

@@ -8,13 +8,15 @@ import FerryProtocol
 /// A file may be removed if at some moment no row named it, although another mission names it again
 /// a moment later. The oracle looks at the rows only now and then. So it accepts the removal if no
 /// mission has named the content from the last look until now.
+///
+/// A file without a row may still be on the disk, with damaged bytes. If a mission names it again,
+/// the device continues the file, finds the damage at the end of a part, and fetches the part again.
+/// So the losses of a content count until the file is gone.
+///
+/// A backup has the content of that moment, damage included. After a restore, the account of the
+/// content is the backup's, too.
 package struct FetchedOnce: MissionOracle {
   package static let name = "fetched-once"
-
-  private struct Account: Hashable {
-    var device: String
-    var hash: ContentHash
-  }
 
   /// The cost of an interruption.
   private enum Loss {
@@ -27,7 +29,14 @@ package struct FetchedOnce: MissionOracle {
 
   private struct Balance {
     var fetched: Int64 = 0
-    var allowed: Int64 = 0
+    var allowed: Int64
+  }
+
+  /// The accounts of a device's disk, or of a copy of it.
+  private struct Book {
+    var balances: [ContentHash: Balance] = [:]
+    /// The missions that named each content at the last look.
+    var owners: [ContentHash: Set<MissionID>] = [:]
   }
 
   private let marksFrom: Int64
@@ -37,9 +46,10 @@ package struct FetchedOnce: MissionOracle {
   private var items: [ContentHash: PublishedItem] = [:]
   /// Content of each mission, of all versions.
   private var contents: [MissionID: Set<ContentHash>] = [:]
-  private var balances: [Account: Balance] = [:]
-  /// The missions that named each content at the last look at a device.
-  private var owners: [String: [ContentHash: Set<MissionID>]] = [:]
+  /// By device.
+  private var books: [String: Book] = [:]
+  /// The books at the moment of each backup, by the backup's name.
+  private var backups: [String: Book] = [:]
 
   package init(marksFrom: Int64, transfers: Int, arrivalMax: Int = 0) {
     (self.marksFrom, self.transfers) = (marksFrom, Int64(transfers))
@@ -62,22 +72,16 @@ package struct FetchedOnce: MissionOracle {
     case .wentBack(let device): allowAll(.whole, on: device)
     case .givenUp(let device, let mission):
       for hash in contents[mission] ?? [] { allow(.whole, of: hash, on: device) }
-    case .looked(let device, _, let evidence):
-      // Content without a row is removed, and fetched again when it is requested again.
-      owners[device] = evidence.owners
-      for account in balances.keys
-      where account.device == device && evidence.owners[account.hash] == nil {
-        balances[account] = nil
-      }
+    case .looked(let device, _, let evidence): look(evidence, at: device)
     case .removing(let device, let hash, let now):
-      if now.isDisjoint(with: owners[device]?[hash] ?? []) {
-        balances[Account(device: device, hash: hash)] = nil
-      }
+      if now.isDisjoint(with: books[device]?.owners[hash] ?? []) { release(hash, on: device) }
+    case .backedUp(let device, let backup): backups[backup] = books[device] ?? Book()
+    case .restored(let device, let backup, let isOtherBoot):
+      books[device] = backups[backup]
+      // The copy lacks bytes in flight. Marks of another boot do not count.
+      allowAll(isOtherBoot ? .whole : .parts, on: device)
     case .copied(let device, let original):
-      owners[device] = owners[original]
-      for (account, balance) in balances where account.device == original {
-        balances[Account(device: device, hash: account.hash)] = balance
-      }
+      books[device] = books[original]
       // Another machine runs its own system: the product trusts only hashes there.
       allowAll(.whole, on: device)
     case .progress, .rested, .serverWentBack: break
@@ -90,10 +94,9 @@ package struct FetchedOnce: MissionOracle {
   ) -> [Violation] {
     // Manifests are small, and fetched whole.
     guard let item = items[hash] else { return [] }
-    let account = Account(device: device, hash: hash)
-    var balance = balances[account, default: Balance(fetched: 0, allowed: item.size)]
+    var balance = books[device]?.balances[hash] ?? Balance(allowed: item.size)
     balance.fetched += bytes
-    balances[account] = balance
+    books[device, default: Book()].balances[hash] = balance
     guard balance.fetched > balance.allowed else { return [] }
     return [
       Violation(
@@ -101,6 +104,27 @@ package struct FetchedOnce: MissionOracle {
         "\(device) fetched \(balance.fetched) bytes of content \(hash) of \(item.size) bytes; "
           + "the network lost \(balance.allowed - item.size)")
     ]
+  }
+
+  /// Content without a row and a file is fetched whole when it is requested again.
+  private mutating func look(_ evidence: MissionEvidence, at device: String) {
+    var book = books[device] ?? Book()
+    book.owners = evidence.owners
+    books[device] = book
+    for hash in book.balances.keys where evidence.owners[hash] == nil {
+      if evidence.stored.contains(hash) {
+        release(hash, on: device)
+      } else {
+        books[device]?.balances[hash] = nil
+      }
+    }
+  }
+
+  /// Allows a device to fetch a content from scratch, or to continue the file if it is still there.
+  private mutating func release(_ hash: ContentHash, on device: String) {
+    guard let item = items[hash], let balance = books[device]?.balances[hash] else { return }
+    books[device]?.balances[hash] = Balance(
+      allowed: max(item.size, balance.allowed - balance.fetched))
   }
 
   private func bytes(_ loss: Loss, of item: PublishedItem) -> Int64 {
@@ -114,14 +138,12 @@ package struct FetchedOnce: MissionOracle {
 
   private mutating func allow(_ loss: Loss, of hash: ContentHash, on device: String) {
     guard let item = items[hash] else { return }
-    let account = Account(device: device, hash: hash)
-    balances[account, default: Balance(fetched: 0, allowed: item.size)].allowed +=
-      bytes(loss, of: item)
+    var balance = books[device]?.balances[hash] ?? Balance(allowed: item.size)
+    balance.allowed += bytes(loss, of: item)
+    books[device, default: Book()].balances[hash] = balance
   }
 
   private mutating func allowAll(_ loss: Loss, on device: String) {
-    for account in Array(balances.keys) where account.device == device {
-      allow(loss, of: account.hash, on: device)
-    }
+    for hash in Array((books[device]?.balances ?? [:]).keys) { allow(loss, of: hash, on: device) }
   }
 }

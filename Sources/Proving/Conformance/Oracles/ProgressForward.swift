@@ -27,7 +27,7 @@ package struct ProgressForward: MissionOracle {
       ]
     case .rested(let device, let mission):
       reported[Run(device: device, mission: mission)] = nil
-    case .killed(let device), .wentBack(let device):
+    case .killed(let device), .wentBack(let device), .restored(let device, _, _):
       reported = reported.filter { $0.key.device != device }
     default: break
     }

@@ -23,6 +23,9 @@ enum MissionSnapshot {
       if !path.hasPrefix(base) || !(folder.map(folders.contains) ?? false) {
         evidence.strays.append(path)
       }
+      if folder == "objects" || folder == "partial", let hash = contentHash(path) {
+        evidence.stored.insert(hash)
+      }
     }
     for index in evidence.versions.indices where evidence.versions[index].isComplete {
       let prefix = "\(base)bundles/\(evidence.versions[index].mission)/\(names[index])/"
@@ -38,6 +41,11 @@ enum MissionSnapshot {
       evidence.objects.append((name, hash(stored, path)))
     }
     return evidence
+  }
+
+  /// Returns the hash that names a file of content.
+  private static func contentHash(_ path: String) -> ContentHash? {
+    path.split(separator: "/").last.flatMap { ContentHash($0) }
   }
 
   private static func hash(_ stored: SimulatedFolders, _ path: String) -> ContentHash {

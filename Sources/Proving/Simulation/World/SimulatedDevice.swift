@@ -198,13 +198,22 @@ final class SimulatedDevice: @unchecked Sendable {
     stop(losingPower: false)
   }
 
-  /// Restores an earlier copy of the file.
-  func restore(from directory: String) {
-    setting.trace.record(.copied, name, "set back to an earlier copy")
+  /// Copies all files of the machine for a later restore. Returns the number of restarts so far.
+  func backUp(to directory: String) -> Int {
+    setting.trace.record(.copied, name, "copied to \(directory)")
+    setting.disk.copyFiles(under: "/\(name)/", to: directory + "/")
+    notifyMissions(.backedUp(device: name, to: directory))
+    return boots
+  }
+
+  /// Restores an earlier copy of the files, which the machine made after `formerBoots` restarts.
+  func restore(from directory: String, boots formerBoots: Int) {
+    setting.trace.record(.copied, name, "restored from \(directory)")
     stop(losingPower: false)
     setting.disk.removeFiles(under: "/\(name)/")
     setting.disk.copyFiles(under: directory + "/", to: "/\(name)/")
-    notifyMissions(.wentBack(device: name))
+    notifyMissions(
+      .restored(device: name, from: directory, isOtherBoot: boots != formerBoots))
     notifyBundles(.wentBack(device: name))
     lookAtBundles()
     reportSurvivors()

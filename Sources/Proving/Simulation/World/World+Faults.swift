@@ -129,20 +129,21 @@ extension World {
   ) {
     guard !disk.fileNames(under: device.path).isEmpty else { return }
     let backup = "/backup-\(ordinal)"
-    disk.copyFiles(under: "/\(device.name)/", to: backup + "/")
-    restore(device, from: backup, after: duration, again)
+    let boots = device.backUp(to: backup)
+    restore(device, from: backup, boots: boots, after: duration, again)
   }
 
   private func restore(
-    _ device: SimulatedDevice, from backup: String, after duration: Int64, _ again: Again
+    _ device: SimulatedDevice, from backup: String, boots: Int, after duration: Int64,
+    _ again: Again
   ) {
     scheduler.after(duration) { [self] in
-      device.restore(from: backup)
+      device.restore(from: backup, boots: boots)
       var again = again
       guard dice.isActive, let pause = again.next() else {
         return disk.removeFiles(under: backup + "/")
       }
-      restore(device, from: backup, after: pause, again)
+      restore(device, from: backup, boots: boots, after: pause, again)
     }
   }
 
