@@ -43,13 +43,19 @@ package final class Mirror: Sendable {
     (self.lock, self.ownsDatabase) = (lock, ownsDatabase)
     (self.configuration, self.replica) = (configuration, replica)
     (self.database, self.ledger, self.log) = (database, ledger, log)
-    reader =
-      try configuration.capture == .log
-      ? LogReader(
+    switch (configuration.capture, configuration.group) {
+    case (.triggers, _): reader = nil
+    case (.log, let name?):
+      guard let group else {
+        throw MirrorFault(
+          description: "the database has no group \(name); make it with `ferryd mirror adopt`")
+      }
+      reader = try database.reader(ofGroup: group, in: folder.path, log)
+    case (.log, nil):
+      reader = try LogReader(
         url: configuration.database, number: ledger.number, folder: folder.path, log: log
-      ) {
-        database.wake("\(ledger.number)")
-      } : nil
+      ) { _ in database.wake("\(ledger.number)") }
+    }
     var sides = MirrorRounds.Sides(
       configuration, ledger, replica: replica, pool: database.pool, log: log
     ) { [path = folder.replica] in try SQLiteConnection(path: path, mode: .readOnly) }
@@ -101,7 +107,8 @@ package final class Mirror: Sendable {
   }
 
   package func close() async {
-    await reader?.close()
+    // The mirrors of a group share the reader.
+    if configuration.group == nil { await reader?.close() }
     await replica.close()
     if ownsDatabase { await database.close() }
   }

@@ -10,6 +10,8 @@ package final class MirrorDatabase: Sendable {
     /// The groups of mirrors, by payload.
     var groups: [String: Int64] = [:]
     var listener: PostgresListener?
+    /// Reads the log of a group.
+    var reader: LogReader?
   }
 
   let url: String
@@ -37,12 +39,13 @@ package final class MirrorDatabase: Sendable {
   }
 
   package func close() async {
-    let listener = state.withLock { state in
+    let (listener, reader) = state.withLock { state in
       for wake in state.wakes.values { wake.finish() }
       state.wakes = [:]
-      defer { state.listener = nil }
-      return state.listener
+      defer { (state.listener, state.reader) = (nil, nil) }
+      return (state.listener, state.reader)
     }
+    await reader?.close()
     await listener?.close()
     await pool.close()
   }
@@ -99,6 +102,32 @@ package final class MirrorDatabase: Sendable {
 
   /// Reports a captured write.
   func wake(_ payload: String) { state.withLock { _ = $0.wakes[payload]?.yield() } }
+
+  /// Returns the reader of a group's log: one for all mirrors of the group.
+  ///
+  /// - Parameter folder: the folder for large open transactions.
+  func reader(
+    ofGroup group: Int64, in folder: String, _ log: @escaping Mirror.Log
+  ) throws -> LogReader {
+    try state.withLock { state in
+      if let reader = state.reader { return reader }
+      let number = MirrorGroupTables(number: group).log
+      let reader = try LogReader(url: url, number: number, folder: folder, log: log) {
+        [weak self] in self?.wake($0)
+      }
+      state.reader = reader
+      return reader
+    }
+  }
+
+  private func wake(_ captured: LogWriter.Captured) {
+    switch captured {
+    case .nothing: break
+    case .mirrors(let mirrors): for mirror in mirrors { wake("\(mirror)") }
+    // The group looks for new values, too.
+    case .all: state.withLock { state in for wake in state.wakes.values { wake.yield() } }
+    }
+  }
 
   private func listener() throws -> PostgresListener {
     try PostgresListener(

@@ -21,12 +21,17 @@ extension MirrorLedger {
   /// are not as they were before the mirror.
   @discardableResult
   func remove(_ connection: PostgresConnection) throws -> [String] {
-    let log = try MirrorLog(number, connection)
+    let log = try ownLog(connection)
     try log?.dropSlot(connection)
     let changed = try removeParts(connection)
     // A running mirror may have made it again meanwhile.
     try log?.dropSlot(connection)
     return changed
+  }
+
+  /// Returns the mirror's own log. A group's stays for the other mirrors.
+  private func ownLog(_ connection: PostgresConnection) throws -> MirrorLog? {
+    try MirrorLog(number, connection).flatMap { $0.isOwn ? $0 : nil }
   }
 
   /// Removes all parts but the slot.
@@ -45,6 +50,9 @@ extension MirrorLedger {
         + LogIdentities(mirror: number).targets(connection)
       try TableLocks.lock(
         own + grouped.map(\.target), own.isEmpty ? .writers : .all, connection)
+      if let log = try MirrorLog(number, connection), log.isOfGroup {
+        try LogMembers.exclude(reader: log.number, connection)
+      }
       let changed = try MirrorLog.remove(number, connection)
       try connection.execute(releaseAll)
       try connection.execute(dropCopies)
@@ -57,6 +65,7 @@ extension MirrorLedger {
         try forgetLayout(connection)
       } else {
         try connection.execute(single: "DELETE FROM ferry_mirror.logs WHERE mirror = \(number)")
+        try LogMembers.remove(number, connection)
         try connection.execute(
           single: "DELETE FROM ferry_mirror.mirrors WHERE number = \(number)")
       }
@@ -90,7 +99,7 @@ extension MirrorLedger {
   private func removeMade(_ connection: PostgresConnection) -> [String] {
     var left: [String] = []
     do {
-      try MirrorLog(number, connection)?.dropSlot(connection)
+      try ownLog(connection)?.dropSlot(connection)
     } catch {
       left.append("the slot of the mirror (\(error))")
     }

@@ -379,6 +379,7 @@ package final class MirrorRounds: Sendable {
       state.isResuming = true
       do {
         let file = try await prepared(&state)
+        try await catchUpStopped()
         let log = try await presentLog()
         let found = try await MirrorComparison(parts: parts(file))
           .compare(repairing: side, withCaptured: true)

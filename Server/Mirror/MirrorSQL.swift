@@ -21,7 +21,12 @@ struct MirrorSQL: Sendable {
   }
   /// The function of the capturing triggers. Marks in PostgreSQL's log name the table by it.
   var function: String {
-    capture.group.map { GroupCapture.function($0, table.name) } ?? "\(Self.ledger).capture_\(tag)"
+    capture.group.map { GroupCapture.function($0, table.name) }
+      ?? Self.function(of: mirror, table.name.text)
+  }
+  /// Names the table of a single mirror.
+  static func function(of mirror: Int64, _ table: String) -> String {
+    "\(ledger).capture_\(mirror)_\(digest(table))"
   }
   /// The beginning of a statement that captures rows.
   var head: String {

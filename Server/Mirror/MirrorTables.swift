@@ -149,6 +149,7 @@ struct MirrorTables {
   ) throws -> [String] {
     let isAdopting = try MirrorLedger(number: number).isAdopting(connection)
     let group = try configuration.group(connection)
+    let logGroup = configuration.capture == .log ? group : nil
     var sql = try plan.tables.map { table in
       var sql = MirrorSQL(
         table: table, schema: configuration.schema, mirror: number, isAdopting: isAdopting)
@@ -156,15 +157,18 @@ struct MirrorTables {
       return sql
     }
     let isLogged = sql.contains { $0.capture == .log }
-    if isLogged { try MirrorLog.enter(number, connection) }
+    if isLogged, logGroup == nil { try MirrorLog.enter(number, connection) }
+    let member = logGroup.map { _ in LoggedMirror(number, sql, isOfGroup: true) }
     let own = sql.filter { $0.table.adoption == nil }.map(MirrorDefinition.init)
     let schema = MirrorSQL.unlessPresent(schema: Name(configuration.schema))
     let tables =
       (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
       + sql.filter { $0.view != nil }.map { ViewSQL(sql: $0).makeCopy }
     let parts = own.flatMap(\.parts) + own.flatMap(\.references)
-    var capture = try captures(sql, number)
-    let layout = (tables + parts.map(\.statement) + capture + ["adopting: \(isAdopting)"])
+    var capture = try captures(sql, number, logGroup)
+    let logged = try member.map { [try LoggedMirror.text($0.tables)] } ?? []
+    let layout =
+      (tables + parts.map(\.statement) + capture + logged + ["adopting: \(isAdopting)"])
       .joined(separator: ";\n")
     let known = try connection.query(
       .once("SELECT FROM ferry_mirror.mirrors WHERE number = $1 AND layout = $2"),
@@ -174,12 +178,17 @@ struct MirrorTables {
       throw MirrorFault(description: foreign.description)
     }
     let members = GroupMembers(connection: connection)
-    if group != nil {
+    if group != nil, !isLogged {
       try members.lock(sql.map(\.function))
       sql = try sql.map(members.joined)
-      capture = try captures(sql, number)
+      capture = try captures(sql, number, logGroup)
     }
     try lock(sql, isLogged: isLogged)
+    if let logGroup, try !LogMembers.contains(number, connection) {
+      // The reader has captured all former writes for the others. The mirror gets the later ones.
+      try TableLocks.lock(sql.map(\.target), .writers, connection)
+      try LogMembers.exclude(reader: -logGroup, connection)
+    }
     if !isLogged {
       // Writes of the former functions end before.
       let targets = sql.filter { sql in followed.contains { $0.name == sql.table.name } }
@@ -198,6 +207,7 @@ struct MirrorTables {
     try ledger.enter(sql, shapes: shapes, connection)
     try ledger.adapt(to: followed, connection)
     try members.publish(sql)
+    if let member, let logGroup { try LogMembers.enter(member, in: -logGroup, connection) }
     for sql in sql { try MirrorPartitions.enter(sql, connection) }
     if absent.isEmpty {
       _ = try connection.query(
@@ -214,14 +224,18 @@ struct MirrorTables {
     return .group(group, by: space)
   }
 
-  private func captures(_ sql: [MirrorSQL], _ number: Int64) throws -> [String] {
+  private func captures(
+    _ sql: [MirrorSQL], _ number: Int64, _ logGroup: Int64?
+  ) throws -> [String] {
     guard sql.contains(where: { $0.capture == .log }) else {
       return sql.flatMap { $0.triggers?.statements ?? [] }
     }
     let relations = try sql.flatMap {
       try MirrorPartitions($0, connection)?.relations ?? [$0.target]
     }
-    return MirrorLog.capture(sql, relations, number)
+    // The group has published the tables.
+    if let logGroup { return relations.map(LogIdentities(mirror: -logGroup).makeFull) }
+    return MirrorLog.capture(sql.map(\.target), relations, number)
   }
 
   /// Locks the tables without all of their triggers, or without their whole former rows in the log.

@@ -9,12 +9,25 @@ struct OverwriteSQL {
   /// The kind of captured updates that a step has overwritten since.
   static let kind = "E"
 
-  let sql: MirrorSQL
+  let mirror: Int64
+  /// The SQL of the table's name.
+  let literal: String
+  /// The SQL of the columns whose writes the space adds up or merges; empty if there are none. The
+  /// step overwrites no others.
+  let merging: String
 
-  /// The columns whose writes the space adds up or merges. The step overwrites no others.
-  private var merging: [String] {
-    sql.table.updatable.filter { [.counter, .textMerge].contains($0.policy) }
+  init(sql: MirrorSQL) {
+    (mirror, literal, merging) = (sql.mirror, sql.literal, Self.merging(of: sql))
+  }
+
+  init(mirror: Int64, literal: String, merging: String) {
+    (self.mirror, self.literal, self.merging) = (mirror, literal, merging)
+  }
+
+  static func merging(of sql: MirrorSQL) -> String {
+    let names = sql.table.updatable.filter { [.counter, .textMerge].contains($0.policy) }
       .map { quoted(postgres: $0.name.text) }
+    return names.isEmpty ? "" : sql.list(names)
   }
 
   /// Removes captured changes of rows to overwrite.
@@ -27,11 +40,11 @@ struct OverwriteSQL {
     let captured = "\(MirrorSQL.ledger).captured"
     let isOurs = { (row: String) in
       """
-      \(row).mirror = \(sql.mirror) AND \(row).xid = \(transaction) AND \(row).tab = \(sql.literal)
+      \(row).mirror = \(mirror) AND \(row).xid = \(transaction) AND \(row).tab = \(literal)
         AND \(row).key = k.key
       """
     }
-    let names = sql.list(merging)
+    let names = merging.isEmpty ? "ARRAY[]::text[]" : merging
     let rest = """
       DELETE FROM \(captured) c USING k WHERE \(isOurs("c")) AND c.kind <> '\(Self.kind)'
         AND NOT (c.kind = 'U' AND c.names && \(names)) AND (\(condition))
@@ -48,7 +61,7 @@ struct OverwriteSQL {
             FROM unnest(u.names, u.vals, u.olds) WITH ORDINALITY n(name, val, old, place)
             WHERE name = ANY(\(names))) m
           WHERE u.kind = 'U' AND m.names IS NOT NULL) a
-        WHERE c.mirror = \(sql.mirror) AND c.xid = \(transaction) AND c.id = a.id)
+        WHERE c.mirror = \(mirror) AND c.xid = \(transaction) AND c.id = a.id)
       \(rest)
       """
   }

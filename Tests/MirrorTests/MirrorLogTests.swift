@@ -91,7 +91,7 @@ struct MirrorLogTests {
     let table = try MirrorPlan(schema).tables[0]
     let publish = {
       let sql = MirrorSQL(table: table, schema: "public", mirror: 1, capture: .log)
-      for statement in MirrorLog.capture([sql], ["tasks"], 1) {
+      for statement in MirrorLog.capture([sql.target], ["tasks"], 1) {
         try connection.execute(single: statement)
       }
     }

@@ -233,21 +233,23 @@ struct MirrorNameTests {
     sql.capture = .log
     let step = StepSQL(sql: sql)
     keys.append(PostgresArray<String>(["one"]))
-    for statement in MirrorLog.capture([sql], [sql.target], sql.mirror) {
+    for statement in MirrorLog.capture([sql.target], [sql.target], sql.mirror) {
       try connection.execute(single: statement)
     }
     let rows: PostgresParameters = [
       .array(PostgresArray<Int64>([0])), .array(PostgresArray<String>(["700"])),
-      .array(PostgresArray<Int64>([0])), .array(PostgresArray<String>([nil])),
-      .array(PostgresArray<String>([nil])),
+      .array(PostgresArray<Int64>([0])), .array(PostgresArray<Int64>([nil])),
+      .array(PostgresArray<String>([nil])), .array(PostgresArray<String>([nil])),
     ]
-    _ = try connection.query(.once(LoggedRowsSQL.capture([sql])), rows)
+    let logged = LoggedParts([LoggedMirror(sql.mirror, [sql], isOfGroup: false)])
+    _ = try connection.query(.once(logged.capture([0])), rows)
     _ = try connection.query(.once(step.begin(isDelete: true)))
     _ = try connection.query(.once(step.forget), keys)
     _ = try connection.query(.once(step.forgetOverwritten), keys)
     for forgotten in [LogMark.Forgotten.all, .overwritten, .updates] {
       _ = try connection.query(
-        .once(LoggedRowsSQL(sql: sql).forgetCaptured(forgotten)),
+        .once(
+          LoggedParts.forgetCaptured(forgotten, of: sql.mirror, LoggedRowsSQL(sql: sql).table)),
         [.text("700"), .text("[[\"one\"]]")])
     }
     _ = try connection.query(.once(step.own(step.delete)), keys)

@@ -46,7 +46,10 @@ struct MirrorGroupCaptureTests {
 
   @Test(
     "statements of few and many rows reach the spaces of the rows",
-    arguments: [[], ["--where", "tasks=NOT hidden"]])
+    arguments: [
+      [], ["--where", "tasks=NOT hidden"], ["--capture", "log"],
+      ["--where", "tasks=NOT hidden", "--capture", "log"],
+    ])
   func statements(more: [String]) async throws {
     let company = try await Company.make(Self.tasks)
     let stage = company.stage
@@ -90,6 +93,7 @@ struct MirrorGroupCaptureTests {
         try stage.rows("SELECT 'x' FROM ferry_mirror.stops") == [], "\(statement)")
     }
     try await Self.expectEqual(company)
+    try await stage.mirror(["remove", "all"])
   }
 
   @Test(
@@ -122,14 +126,16 @@ struct MirrorGroupCaptureTests {
         """) == [])
   }
 
-  @Test("a transaction that began before a new space's mirror is captured for it")
-  func oldSnapshot() async throws {
-    let company = try await Self.adopted()
+  @Test(
+    "a transaction that began before a new space's mirror is captured for it",
+    arguments: ["triggers", "log"])
+  func oldSnapshot(capture: String) async throws {
+    let company = try await Self.adopted("--capture", capture)
     let stage = company.stage
     let program = try PostgresConnection(url: stage.database)
     try program.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM tasks")
     try stage.sql("INSERT INTO tasks VALUES (501, 'new', 'first')")
-    try await Self.adopt(company)
+    try await Self.adopt(company, ["--capture", capture])
     #expect(
       try stage.rows("SELECT name FROM ferry_mirror.mirrors WHERE name = 'all-new'") != [])
     try program.execute(
@@ -138,5 +144,6 @@ struct MirrorGroupCaptureTests {
       INSERT INTO tasks SELECT i, 'new', 'many' FROM generate_series(301, 390) i; COMMIT
       """)
     try await Self.expectEqual(company)
+    try await stage.mirror(["remove", "all"])
   }
 }

@@ -14,14 +14,34 @@ struct MirrorGroupTests {
     """
 
   private func adopt(
-    _ company: MirrorAdoptionTests.Company, _ more: String..., exits code: Int32 = 0
+    _ company: MirrorAdoptionTests.Company, by capture: String = "triggers", _ more: String...,
+    exits code: Int32 = 0
   ) async throws -> ChildProcess.Finished {
     try await company.stage.mirror(
       [
         "adopt", "all", "--server", company.server.url, "--database", company.stage.database,
-        "--table", "tasks", "--space-column", "account",
+        "--table", "tasks", "--space-column", "account", "--capture", capture,
       ] + (more.isEmpty ? ["--space-name", "account-{}"] : more), exits: code)
   }
+
+  private static let ways = ["triggers", "log"]
+
+  /// Removes a group, and expects nothing of it in the database: PostgreSQL would keep the log.
+  private func end(_ company: MirrorAdoptionTests.Company) async throws {
+    try await company.stage.mirror(["remove", "all"])
+    #expect(try company.stage.rows(Self.left) == [])
+  }
+
+  private static let left = """
+    SELECT tgname::text FROM pg_trigger WHERE tgname LIKE 'ferry%'
+    UNION ALL SELECT pubname::text FROM pg_publication
+    UNION ALL SELECT slot_name::text FROM pg_replication_slots WHERE database = current_database()
+    UNION ALL SELECT relname::text FROM pg_class
+      WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relreplident <> 'd'
+    UNION ALL SELECT mirror::text FROM ferry_mirror.logged
+    UNION ALL SELECT slot FROM ferry_mirror.logs
+    UNION ALL SELECT target FROM ferry_mirror.identities
+    """
 
   private func device(
     _ company: MirrorAdoptionTests.Company, _ space: String
@@ -47,8 +67,10 @@ struct MirrorGroupTests {
     try company.stage.rows("SELECT name FROM ferry_mirror.mirrors ORDER BY name").map { $0[0] }
   }
 
-  @Test("all rows of a shared table are in each space, and rows of a space may refer to them")
-  func shared() async throws {
+  @Test(
+    "all rows of a shared table are in each space, and rows of a space may refer to them",
+    arguments: ways)
+  func shared(capture: String) async throws {
     let company = try await MirrorAdoptionTests.Company.make(
       """
       CREATE TABLE kinds(id int PRIMARY KEY, name text); INSERT INTO kinds VALUES (1, 'short'), (2, 'long');
@@ -56,7 +78,7 @@ struct MirrorGroupTests {
       INSERT INTO tasks SELECT i, i % 2 + 1, 't' || i, i % 2 + 1 FROM generate_series(1, 6) i
       """)
     let stage = company.stage
-    let options = ["--space-name", "account-{}", "--shared", "kinds"]
+    let options = ["--space-name", "account-{}", "--shared", "kinds", "--capture", capture]
     let plan = try await stage.mirror(
       [
         "plan", "all", "--server", company.server.url, "--database", stage.database, "--table",
@@ -105,15 +127,14 @@ struct MirrorGroupTests {
     run.send(SIGTERM)
     _ = try await run.exitStatus()
     try await stage.mirror(["verify", "all"])
-    try await stage.mirror(["remove", "all"])
-    #expect(try stage.rows("SELECT tgname::text FROM pg_trigger WHERE tgname LIKE 'ferry%'") == [])
+    try await end(company)
   }
 
-  @Test("each value has a space; a new value gets one while the group runs")
-  func newValues() async throws {
+  @Test("each value has a space; a new value gets one while the group runs", arguments: ways)
+  func newValues(capture: String) async throws {
     let company = try await MirrorAdoptionTests.Company.make(Self.tasks)
     let stage = company.stage
-    let adopted = try await adopt(company)
+    let adopted = try await adopt(company, by: capture)
     #expect(adopted.output.contains("all-1   account-1"), "\(adopted.output)")
     #expect(adopted.output.contains("next: ferryd mirror run all"))
     let run = try stage.run("all")
@@ -144,13 +165,16 @@ struct MirrorGroupTests {
     _ = try await run.exitStatus()
     #expect(try await stage.mirror(["verify", "all"]).output == "0 rows differ\n")
     #expect(try await stage.mirror(["status", "all"]).output.contains("all-x-4  account-x-4"))
+    try await end(company)
   }
 
-  @Test("values that programs write while the group is killed get their spaces in the next run")
-  func killed() async throws {
+  @Test(
+    "values that programs write while the group is killed get their spaces in the next run",
+    arguments: ways)
+  func killed(capture: String) async throws {
     let company = try await MirrorAdoptionTests.Company.make(Self.tasks)
     let stage = company.stage
-    _ = try await adopt(company)
+    _ = try await adopt(company, by: capture)
     for round in 1...4 {
       let run = try stage.run("all")
       try stage.sql("INSERT INTO tasks VALUES (\(100 + round), 'k\(round)', 'one')")
@@ -174,34 +198,38 @@ struct MirrorGroupTests {
     _ = try await run.exitStatus()
     #expect(try await stage.mirror(["verify", "all"]).output == "0 rows differ\n")
     #expect(try stage.rows("SELECT value FROM ferry_mirror.wanted") == [])
+    try await end(company)
   }
 
-  @Test("the mirrors of a group share ten connections to the database")
-  func connections() async throws {
+  @Test(
+    "the mirrors of a group share ten connections to the database, and two for the log",
+    arguments: [("triggers", 10), ("log", 12)] as [(String, Int64)])
+  func connections(capture: String, most: Int64) async throws {
     let company = try await MirrorAdoptionTests.Company.make(
       """
       CREATE TABLE tasks(id int PRIMARY KEY, account text, title text);
       INSERT INTO tasks SELECT i, i, 'old' FROM generate_series(1, 15) i
       """)
     let stage = company.stage
-    _ = try await adopt(company)
+    _ = try await adopt(company, by: capture)
     let run = try stage.run("all")
     try stage.sql("UPDATE tasks SET title = 'new'")
     try await stage.quiet()
     // Processes of connections closed a moment ago may still be there.
     let watcher = try PostgresConnection(url: stage.database)
-    try await eventually("at most ten connections", from: run) {
+    try await eventually("at most \(most) connections", from: run) {
       let used = try watcher.query(
         .once(
           """
           SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-            AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+            AND backend_type IN ('client backend', 'walsender') AND pid <> pg_backend_pid()
           """)
       ).first?.int8(0)
-      return used.map { $0 <= 10 } ?? false
+      return used.map { $0 <= most } ?? false
     }
     run.send(SIGTERM)
     _ = try await run.exitStatus()
+    try await end(company)
   }
 
   @Test("a value that no space can be named after is reported, and stops no other one")

@@ -9,7 +9,7 @@ extension MirrorCommands {
       How PostgreSQL records the writes of programs: by triggers, or in its log. The log costs the \
       programs less. It needs wal_level = logical, a role with REPLICATION, and the tables' owner. \
       auto is the log if PostgreSQL permits it, and otherwise triggers; `ferryd mirror status` shows \
-      the reason. Groups use triggers.
+      the reason. The mirrors of a group have one slot.
       """,
     kind: .choice([automatic] + MirrorCapture.allCases.map(\.rawValue)),
     default: MirrorCapture.triggers.rawValue)

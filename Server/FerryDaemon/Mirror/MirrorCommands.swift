@@ -193,7 +193,7 @@ enum MirrorCommands {
     try await explained(name) {
       var changed: [String] = []
       if let group {
-        try await group.remove(forgets: forgets)
+        changed = try await group.remove(forgets: forgets)
       } else if !folder.exists, let database = arguments.stringIfPresent("database") {
         changed = try await Mirror.remove(name, from: database)
       } else {
@@ -248,11 +248,11 @@ enum MirrorCommands {
   }
 
   static func opened<T: Sendable>(
-    _ name: String, _ folder: MirrorFolder,
+    _ name: String, _ folder: MirrorFolder, sharing database: MirrorDatabase? = nil,
     _ body: (Mirror) async throws -> T
   ) async throws -> T {
     try await explained(name) {
-      let mirror = try await Mirror.open(folder)
+      let mirror = try await Mirror.open(folder, sharing: database)
       do {
         let result = try await body(mirror)
         await mirror.close()

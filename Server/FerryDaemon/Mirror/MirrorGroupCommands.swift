@@ -26,11 +26,6 @@ enum MirrorGroupCommands {
         next: "write --space-column account_id --space-name 'account-{}', without --space")
     }
     var mirror = try MirrorCommands.configuration(name, space: pattern, arguments)
-    guard mirror.capture == .triggers else {
-      throw UsageError(
-        .invalidValue, "--capture log does not fit --space-name",
-        why: "the mirrors of a group capture by triggers", next: "leave out --capture")
-    }
     mirror.adoptions = try AdoptCommand.adoptions(arguments)
     return MirrorGroupConfiguration(
       mirror, shared: try AdoptCommand.shared(arguments), column: column.name, pattern: pattern,
@@ -44,17 +39,22 @@ enum MirrorGroupCommands {
     let name = configuration.name
     let root = try MirrorCommands.root(arguments)
     try await MirrorCommands.warnOfRole(name, configuration.database)
+    let isAutomatic = try MirrorCommands.isAutomatic(arguments)
     let (group, failed) = try await MirrorCommands.explained(name) {
+      let configuration = try await configuration.choosingCapture(
+        isAutomatic: isAutomatic, in: MirrorFolder(name, in: root))
       let group = try await MirrorGroup.begin(configuration, in: root)
       return (group, try await group.beginMirrors().failed)
     }
     let mirrors = group.mirrors()
     let progress = ProgressBar("adopting", unit: .items("spaces"), total: Int64(mirrors.count))
-    let results = try await eachAtOnce(mirrors) { name in
-      try await MirrorCommands.opened(name, group.mirror(name)) { mirror in
-        try await mirror.adoptRows { _ in }
-        progress.advance(by: 1)
-        return try await mirror.status()
+    let results = try await group.sharing { database in
+      try await eachAtOnce(mirrors) { name in
+        try await MirrorCommands.opened(name, group.mirror(name), sharing: database) { mirror in
+          try await mirror.adoptRows { _ in }
+          progress.advance(by: 1)
+          return try await mirror.status()
+        }
       }
     }
     progress.finish()
@@ -206,11 +206,13 @@ enum MirrorGroupCommands {
     let output = TextOutput.standardOutput
     // All mirrors of a group have the same tables, so one of them finds the unclaimed rows.
     var unclaimed: [UnclaimedRows]?
-    let results = try await each(group.mirrors()) { name in
-      try await MirrorCommands.opened(name, group.mirror(name)) { mirror in
-        let found = try await mirror.verify(repairing: side)
-        if unclaimed == nil { unclaimed = try await mirror.unclaimedRows() }
-        return found
+    let results = try await group.sharing { database in
+      try await each(group.mirrors()) { name in
+        try await MirrorCommands.opened(name, group.mirror(name), sharing: database) { mirror in
+          let found = try await mirror.verify(repairing: side)
+          if unclaimed == nil { unclaimed = try await mirror.unclaimedRows() }
+          return found
+        }
       }
     }
     let count = results.reduce(0) { $0 + ((try? $1.value.get().count) ?? 0) }

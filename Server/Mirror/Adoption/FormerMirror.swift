@@ -113,7 +113,7 @@ extension Mirror {
       let reader = try number.map {
         try LogReader(
           url: configuration.database, number: $0, folder: folder.path, log: { _, _ in },
-          onCaptured: {})
+          onCaptured: { _ in })
       }
       do {
         let isLeft = try await pool.run { try leave(configuration, path, reader, $0) }

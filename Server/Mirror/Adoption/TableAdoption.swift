@@ -40,19 +40,22 @@ package struct TableAdoption: Sendable {
     _ plan: MirrorPlan, again: Bool, isReturning: Bool = false, _ connection: PostgresConnection
   ) throws -> MirrorLedger {
     let isLogged = configuration.capture == .log
+    let isMember = configuration.group != nil
     let (ledger, isNew) = try connection.transaction { connection in
       let tables = MirrorTables(connection: connection, configuration: configuration)
       let (number, isNew) = try tables.enter(again: again)
       for table in plan.tables { try enter(table, number, isReturning, connection) }
       try tables.make(plan, number)
-      // No program writes until the end of this transaction: the triggers capture all others.
-      if !isLogged { try storeLast(of: plan, number, connection) }
+      // No program writes until the end of this transaction: the triggers, or the reader of the
+      // group's log, capture all others.
+      if !isLogged || isMember { try storeLast(of: plan, number, connection) }
       return (MirrorLedger(number: number), isNew)
     }
     guard isLogged else { return ledger }
     // The slot begins behind all transactions that have written before. The log has all others.
     try ledger.complete(configuration.name, isNew: isNew, connection) {
       let log = try MirrorLog.makeSlot(ledger.number, connection)
+      if isMember { return }
       try connection.transaction { connection in
         try storeLast(of: plan, ledger.number, connection)
         // The slices bring all former rows.

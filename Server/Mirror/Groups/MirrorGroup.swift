@@ -91,6 +91,7 @@ package struct MirrorGroup: Sendable {
 
   private func watch(_ pool: PostgresPool) async throws {
     let configuration = configuration
+    if configuration.capture == .log { return try await readLog(pool) }
     try await pool.runLocking { connection in
       try connection.transaction { connection in
         let tables = try MirrorGroupTables(entering: configuration.name, connection)
@@ -102,6 +103,26 @@ package struct MirrorGroup: Sendable {
         for table in configuration.tables {
           try tables.watch(table, column: configuration.column, in: schema, connection)
         }
+      }
+    }
+  }
+
+  /// Makes the slot and the publication of the group. The reader of the log records new values.
+  private func readLog(_ pool: PostgresPool) async throws {
+    let configuration = configuration
+    try await pool.runLocking { connection in
+      let isNew = try MirrorGroupTables(configuration.name, connection) == nil
+      let tables = try connection.transaction { connection in
+        let tables = try MirrorGroupTables(entering: configuration.name, connection)
+        try tables.forgetWanted(connection)
+        try tables.enterLog(configuration, connection)
+        return tables
+      }
+      do {
+        try tables.beginLog(configuration, connection)
+      } catch {
+        if isNew { _ = try? tables.remove(connection) }
+        throw error
       }
     }
   }
@@ -134,12 +155,13 @@ package struct MirrorGroup: Sendable {
   }
 
   private func wanted(_ pool: PostgresPool) async throws -> [WantedSpace] {
-    let name = configuration.name
+    let (name, configuration) = (configuration.name, configuration)
     return try await pool.run { connection in
       guard let tables = try MirrorGroupTables(name, connection) else {
         throw MirrorFault(
           description: "the database has no group \(name); make it with `ferryd mirror adopt`")
       }
+      if configuration.capture == .log { try tables.recordMissed(configuration, connection) }
       return try tables.wanted(connection)
     }
   }
@@ -226,16 +248,21 @@ package struct MirrorGroup: Sendable {
     _ runMirror: @escaping @Sendable (String, MirrorFolder, MirrorDatabase) async -> Void
   ) async throws {
     let name = configuration.name
-    let (payload, role) = try await database.pool.run {
-      (try MirrorGroupTables(name, $0)?.payload, try $0.role())
+    let (tables, role) = try await database.pool.run {
+      (try MirrorGroupTables(name, $0), try $0.role())
     }
     if let warning = role.warning { log("role", warning) }
-    guard let payload else {
+    guard let tables else {
       throw MirrorFault(
         description: "the database has no group \(name); make it with `ferryd mirror adopt`")
     }
+    let payload = tables.payload
     let (wakes, wake) = try database.wakes(of: payload)
     defer { database.endWakes(of: payload) }
+    if configuration.capture == .log {
+      // It also records new values, while no mirror runs.
+      try database.reader(ofGroup: tables.number, in: folder.path, log).use()
+    }
     wake.yield()
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
@@ -265,14 +292,34 @@ package struct MirrorGroup: Sendable {
   /// Removes the group's mirrors, triggers and folder. The tables stay, with their rows.
   ///
   /// - Parameter forgets: see ``Mirror/remove(_:forgets:)``.
-  package func remove(forgets: Bool) async throws {
+  /// - Returns: Parts of tables that are not as they were before the group.
+  package func remove(forgets: Bool) async throws -> [String] {
     let lock = try folder.lock()
     defer { withExtendedLifetime(lock) {} }
     for name in mirrors() { try await Mirror.remove(mirror(name), forgets: forgets) }
     let name = configuration.name
-    try await PostgresPool.once(configuration.database) { pool in
-      try await pool.runLocking { try MirrorGroupTables(name, $0)?.remove($0) }
+    let changed = try await PostgresPool.once(configuration.database) { pool in
+      try await pool.runLocking { try MirrorGroupTables(name, $0)?.remove($0) ?? [] }
     }
     try folder.remove()
+    return changed
+  }
+
+  /// Runs `body` with connections and a reader for several mirrors of the group; `nil` if triggers
+  /// capture.
+  package func sharing<Value>(
+    _ body: (MirrorDatabase?) async throws -> Value
+  ) async throws -> Value {
+    guard configuration.capture == .log else { return try await body(nil) }
+    let database = try MirrorDatabase(
+      url: configuration.database, connections: Self.connections)
+    do {
+      let result = try await body(database)
+      await database.close()
+      return result
+    } catch {
+      await database.close()
+      throw error
+    }
   }
 }

@@ -16,6 +16,10 @@ package struct MirrorGroupConfiguration: Codable, Sendable, Equatable {
   package var shared: [String] = []
   /// The travelling parts, by table.
   package var adoptions: [String: MirrorAdoption]
+  /// The way in which PostgreSQL records the writes of programs, for all spaces.
+  package var capture: MirrorCapture
+  /// The reason against the log, if the group has chosen triggers itself.
+  package var captureReason: String?
   /// For all spaces; `nil` for a server without tokens.
   package var token: String?
 
@@ -30,6 +34,7 @@ package struct MirrorGroupConfiguration: Codable, Sendable, Equatable {
     (name, server, self.pattern, self.column) = (mirror.name, mirror.server, pattern, column)
     (database, schema) = (mirror.database, mirror.schema)
     (tables, adoptions, self.token) = (mirror.tables, mirror.adoptions, token)
+    capture = mirror.capture
   }
 
   /// Returns the settings of the mirror for a value.
@@ -53,8 +58,7 @@ package struct MirrorGroupConfiguration: Codable, Sendable, Equatable {
       mirror.adoptions[table, default: MirrorAdoption()].space = SpaceColumn(column, value: value)
     }
     mirror.group = self.name
-    // A reader for each mirror would decode the whole log.
-    mirror.captureReason = "the mirror belongs to a group"
+    (mirror.capture, mirror.captureReason) = (capture, captureReason)
     return mirror
   }
 }

@@ -20,6 +20,8 @@ struct MirrorGroupTables: Sendable {
     CREATE INDEX IF NOT EXISTS wanted_value ON ferry_mirror.wanted USING hash (value);
     """
 
+  init(number: Int64) { self.number = number }
+
   /// Returns the tables of a group; `nil` if the database has none of the name.
   init?(_ name: String, _ connection: PostgresConnection) throws {
     let exists = try connection.query(
@@ -50,12 +52,12 @@ struct MirrorGroupTables: Sendable {
     self.number = number
   }
 
-  /// The number of the group's stops. Mirrors have positive ones.
-  private var stopNumber: Int64 { -number }
+  /// The number of the group's stops, and of the log. Mirrors have positive ones.
+  var log: Int64 { -number }
 
   /// Returns the tables whose new values are not recorded any more.
   func stops(_ connection: PostgresConnection) throws -> [MirrorStop] {
-    try MirrorLedger(number: stopNumber).stops(connection)
+    try MirrorLedger(number: log).stops(connection)
   }
 
   /// The payload of notifications on ``MirrorLedger/channel``.
@@ -67,8 +69,8 @@ struct MirrorGroupTables: Sendable {
   func watch(
     _ table: String, column: String, in schema: String, _ connection: PostgresConnection
   ) throws {
-    let target = "\(quoted(Name(schema))).\(quoted(Name(table)))"
     let place = PostgresPlace(schema: schema, table: table, column: column)
+    let target = place.target
     let oid = try connection.query(
       .once("SELECT \(quoted(postgres: target))::regclass::oid::bigint")
     ).first?.int8(0)
@@ -82,7 +84,7 @@ struct MirrorGroupTables: Sendable {
         END IF;
         RETURN NULL;
       EXCEPTION WHEN OTHERS THEN
-        \(MirrorStop.insertion(of: stopNumber, Name(table)))
+        \(MirrorStop.insertion(of: log, Name(table)))
         RETURN NULL;
       END
       """
@@ -108,6 +110,18 @@ struct MirrorGroupTables: Sendable {
     let schema: String
     let table: String
     let column: String
+
+    var target: String { "\(quoted(Name(schema))).\(quoted(Name(table)))" }
+  }
+
+  /// Records the values in tables whose later writes the reader of the log sees.
+  func recordPresent(
+    _ tables: [String], column: String, in schema: String, _ connection: PostgresConnection
+  ) throws {
+    for table in tables {
+      let place = PostgresPlace(schema: schema, table: table, column: column)
+      try connection.execute(single: noting(place, from: place.target))
+    }
   }
 
   /// Records the values of some rows, if they have no mirror and are not recorded yet.
@@ -126,11 +140,26 @@ struct MirrorGroupTables: Sendable {
     """
   }
 
-  /// Removes the triggers, which go with their functions, and the group's entry.
-  func remove(_ connection: PostgresConnection) throws {
+  /// Removes the triggers, which go with their functions, the log's parts and the group's entry. The
+  /// mirrors are removed before. Returns parts of tables that are not as they were before the group.
+  @discardableResult
+  func remove(_ connection: PostgresConnection) throws -> [String] {
+    let slot = try MirrorLog(log, connection)
+    try slot?.dropSlot(connection)
+    let changed = try removeParts(connection)
+    // A running group may have made it again meanwhile.
+    try slot?.dropSlot(connection)
+    return changed
+  }
+
+  private func removeParts(_ connection: PostgresConnection) throws -> [String] {
     try connection.transaction { connection in
       try TableLocks.lock(
-        TableLocks.triggered(by: "^(want|capture_group)_\(number)_", connection), .all, connection)
+        TableLocks.triggered(by: "^(want|capture_group)_\(number)_", connection)
+          + LogIdentities(mirror: log).targets(connection), .all, connection)
+      let changed = try MirrorLog.remove(log, connection)
+      try connection.execute(single: "DELETE FROM ferry_mirror.logs WHERE mirror = \(log)")
+      try LogMembers.remove(log, connection)
       try connection.execute(
         """
         DO '
@@ -149,8 +178,9 @@ struct MirrorGroupTables: Sendable {
           DELETE FROM ferry_mirror.group_functions
           WHERE starts_with(function, 'ferry_mirror.capture_group_\(number)_')
           """)
-      try MirrorLedger(number: stopNumber).resume(connection)
+      try MirrorLedger(number: log).resume(connection)
       try connection.execute(single: "DELETE FROM ferry_mirror.groups WHERE number = \(number)")
+      return changed
     }
   }
 
@@ -170,7 +200,7 @@ struct MirrorGroupTables: Sendable {
   /// Forgets the recorded values and stops; ``watch(_:column:in:_:)`` records the values of
   /// existing rows.
   func forgetWanted(_ connection: PostgresConnection) throws {
-    try MirrorLedger(number: stopNumber).resume(connection)
+    try MirrorLedger(number: log).resume(connection)
     try connection.execute(single: "DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
   }
 

@@ -1,8 +1,8 @@
 import FerryPostgres
 import Synchronization
 
-/// Reads PostgreSQL's log for a mirror, on a thread and two connections of its own. It stores the
-/// changes of programs as captured writes, and connects again after a break.
+/// Reads PostgreSQL's log for a mirror or a group, on a thread and two connections of its own. It
+/// stores the changes of programs as captured writes, and connects again after a break.
 final class LogReader: Sendable {
   private struct State {
     var tables: [MirrorSQL]?
@@ -11,19 +11,32 @@ final class LogReader: Sendable {
     var waits: [LogWait] = []
     var pausing: [LogWait] = []
     var patience = LogPatience()
+    /// The patience of each wait that has begun.
+    var patiences: [ObjectIdentifier: LogPatience] = [:]
     var isPaused = false
     var isClosed = false
     var isStarted = false
     var failure = "it has not begun"
+
+    /// Records an event for all waits.
+    mutating func record(_ event: (inout LogPatience) -> Void) {
+      event(&patience)
+      patiences = patiences.mapValues { patience in
+        var patience = patience
+        event(&patience)
+        return patience
+      }
+    }
   }
 
   private let url: String
-  /// The folder of the mirror, for large open transactions.
+  /// The folder of the mirror or the group, for large open transactions.
   private let folder: String
+  /// The log's number; negative for a group.
   private let number: Int64
   private let log: Mirror.Log
   /// Called after captured writes, on the reader's thread.
-  private let onCaptured: @Sendable () -> Void
+  private let onCaptured: @Sendable (LogWriter.Captured) -> Void
   private let state = Mutex(State())
   private let wakePipe: WakePipe
   private let threads = ThreadGroup()
@@ -45,19 +58,21 @@ final class LogReader: Sendable {
 
   init(
     url: String, number: Int64, folder: String, log: @escaping Mirror.Log,
-    onCaptured: @escaping @Sendable () -> Void
+    onCaptured: @escaping @Sendable (LogWriter.Captured) -> Void
   ) throws(PostgresError) {
     (self.url, self.number, self.folder) = (url, number, folder)
     (self.log, self.onCaptured) = (log, onCaptured)
     wakePipe = try WakePipe()
   }
 
-  /// Replaces the tables. The first call starts the reader; it also goes on after a pause.
-  func use(_ tables: [MirrorSQL]) {
+  /// Replaces the tables of a mirror. The first call starts the reader; it also goes on after a pause.
+  ///
+  /// A group's mirrors are in PostgreSQL: the reader captures for all of them.
+  func use(_ tables: [MirrorSQL] = []) {
     let isFirst = state.withLock { state in
       defer { state.isStarted = true }
       state.isPaused = false
-      (state.tables, state.hasNewTables) = (tables, true)
+      if number > 0 { (state.tables, state.hasNewTables) = (tables, true) }
       return !state.isStarted
     }
     if isFirst { threads.start(name: "mirror-log") { [self] in run() } } else { wakePipe.wake() }
@@ -80,12 +95,14 @@ final class LogReader: Sendable {
       .server, "the reader of PostgreSQL's log does not end in time", sqlState: "55P03")
   }
 
-  /// Begins a wait for the capture of all transactions committed before the call. A round has one at
-  /// a time.
+  /// Begins a wait for the capture of all transactions committed before the call. It ends with
+  /// ``reaches(_:)``.
   func beginWait() -> LogWait {
     let wait = LogWait()
     state.withLock { state in
-      state.patience.begin()
+      var patience = state.patience
+      patience.begin()
+      state.patiences[ObjectIdentifier(wait)] = patience
       state.waits.append(wait)
     }
     wakePipe.wake()
@@ -96,8 +113,12 @@ final class LogReader: Sendable {
   ///
   /// - Throws: ``PostgresError`` as for a lock, if the reader does not advance.
   func reaches(_ wait: LogWait) throws(PostgresError) -> Bool {
+    let key = ObjectIdentifier(wait)
     if wait.ends(within: LogPatience.slice) { return true }
-    let goesOn = state.withLock { $0.patience.waits(after: LogPatience.slice) && !$0.isPaused }
+    let goesOn = state.withLock { state in
+      let isPatient = state.patiences[key]?.waits(after: LogPatience.slice) ?? false
+      return isPatient && !state.isPaused
+    }
     if goesOn { return false }
     throw abandon(wait)
   }
@@ -113,6 +134,7 @@ final class LogReader: Sendable {
   private func abandon(_ wait: LogWait) -> PostgresError {
     let failure = state.withLock { state in
       state.waits.removeAll { $0 === wait }
+      state.patiences[ObjectIdentifier(wait)] = nil
       return state.failure
     }
     return PostgresError(
@@ -149,7 +171,7 @@ final class LogReader: Sendable {
         let reason = "\(error)"
         // Another process may have the slot for a moment, and a server restarts.
         let isNew = state.withLock { state in
-          state.patience.fail()
+          state.record { $0.fail() }
           defer { state.failure = reason }
           return state.failure != reason
         }
@@ -196,8 +218,11 @@ final class LogReader: Sendable {
       // The publication did not exist at the time of a change. A round makes it, and the slot.
       self.log("slot", "\(error.message): all rows are compared")
       state.withLock { ($0.isPaused, $0.failure) = (true, error.message) }
-      defer { onCaptured() }
-      try log.release(PostgresConnection(url: url, settings: ReplicationStream.settings))
+      defer { onCaptured(.all) }
+      let other = try PostgresConnection(url: url, settings: ReplicationStream.settings)
+      try log.alone(other) { present in
+        if present.gaps == log.gaps { try present.release(other) }
+      }
     }
   }
 
@@ -206,8 +231,11 @@ final class LogReader: Sendable {
     _ log: MirrorLog, _ reason: String, _ connection: PostgresConnection
   ) throws {
     self.log("slot", "\(reason): all rows are compared")
-    try log.replaceSlot(connection)
-    onCaptured()
+    try log.alone(connection) { present in
+      // A mirror of the group may have replaced it meanwhile.
+      if present.gaps == log.gaps { try present.replaceSlot(connection) }
+    }
+    onCaptured(.all)
   }
 
   /// The work of one connection.
@@ -265,11 +293,11 @@ final class LogReader: Sendable {
   ) throws -> Bool {
     switch frame {
     case .keepalive(let end, let wantsReply):
-      if end > work.progress.received { state.withLock { $0.patience.receive() } }
+      if end > work.progress.received { state.withLock { $0.record { $0.receive() } } }
       work.progress.keepalive(end, isIdle: work.isIdle)
       return wantsReply
     case .data(let start, let message):
-      state.withLock { $0.patience.receive() }
+      state.withLock { $0.record { $0.receive() } }
       work.progress.receive(at: start)
       switch try work.streamed.add(message) {
       case .decode(let message):
@@ -322,21 +350,22 @@ final class LogReader: Sendable {
   /// Commits the complete transactions.
   private func store(_ work: inout Work) throws {
     guard let end = work.last else { return }
-    let hasCaptured = try work.writer.commit(end)
-    state.withLock { $0.patience.store() }
+    let captured = try work.writer.commit(end)
+    state.withLock { $0.record { $0.store() } }
     work.progress.store(end)
     (work.last, work.count) = (nil, 0)
     release(&work, end)
-    if hasCaptured { onCaptured() }
+    if captured != .nothing { onCaptured(captured) }
   }
 
   private func release(_ work: inout Work, _ end: PostgresLSN) {
-    state.withLock { $0.failure = "" }
-    work.waiting.removeAll { entry in
-      guard entry.end <= end else { return false }
-      entry.wait.end()
-      return true
+    let reached = work.waiting.filter { $0.end <= end }.map(\.wait)
+    work.waiting.removeAll { $0.end <= end }
+    state.withLock { state in
+      state.failure = ""
+      for wait in reached { state.patiences[ObjectIdentifier(wait)] = nil }
     }
+    for wait in reached { wait.end() }
   }
 
   /// Uses new tables, and marks the present end of the log for callers that wait for it.

@@ -1,7 +1,8 @@
 import FerryPostgres
 import FerryProtocol
 
-/// Stores the logged changes of a mirror's tables as captured writes; all calls block.
+/// Stores the logged changes of tables as captured writes of a mirror, or of the mirrors of a group;
+/// all calls block.
 ///
 /// Several transactions of the log become one transaction of the writer, and a large one does as
 /// well. It stores the position in the log with them, so no change is captured twice.
@@ -11,9 +12,20 @@ struct LogWriter {
   /// Bytes of one statement.
   static let batchBytesMax = 8 << 20
 
+  /// The mirrors with something to do.
+  enum Captured: Sendable, Equatable {
+    case nothing
+    case mirrors(Set<Int64>)
+    /// All rows are to be compared.
+    case all
+  }
+
   private struct Pending {
-    var table: Int
+    /// The places of the table's parts.
+    var parts: [Int]
     var part: (xid: UInt32, time: Int64)
+    /// The mirror whose step has written the row.
+    var own: Int64?
     var row: LoggedRow
     var relation: PgoutputRelation
   }
@@ -21,49 +33,57 @@ struct LogWriter {
   let connection: PostgresConnection
   let log: MirrorLog
   /// The mirrored tables; the plan may change between two transactions.
-  private var tables: [MirrorSQL] = []
-  /// The tables by their names in PostgreSQL.
-  private var places: [[String]: Int] = [:]
-  private var hasPartitions = false
+  private var logged = LoggedParts([])
+  /// The mirrors of a group.
+  private var known = LogMembers.Known()
   /// The tables of partitions, by their identifiers; `nil` for those of no table any more.
-  private var partitions: [UInt32: Int?] = [:]
+  private var partitions: [UInt32: [String]?] = [:]
   private var pending: [Pending] = []
   private var bytes = 0
-  /// Columns of the tables as they are now, in order.
-  private var columns: [Int: [String]] = [:]
+  /// Columns of the tables as they are now, in order, by the quoted names of the tables.
+  private var columns: [String: [String]] = [:]
+  /// Values of the space columns, by table: those that have a mirror or are recorded, and new ones.
+  private var seen: [[String]: Set<ArraySlice<UInt8>>] = [:]
+  private var unseen: [[String]: Set<ArraySlice<UInt8>>] = [:]
   /// The identifier of the writer's transaction; `nil` before it.
   private var transaction: UInt64?
   /// The last transaction with changes to capture.
   private var changed: UInt32?
   /// The table of the open statement of a step.
   private var open: String?
-  /// True if the last transactions have captured anything, or stopped the mirror.
-  private(set) var hasCaptured = false
-  /// True if the mirror has to compare all rows.
+  /// The mirrors for which the last transactions have captured anything, or that they have stopped.
+  private var captured: Set<Int64> = []
+  /// True if the mirrors have to compare all rows.
   private var hasGap = false
+
+  /// Known values of a table's space column.
+  private static let seenMax = 10_000
 
   init(_ connection: PostgresConnection, _ log: MirrorLog) {
     (self.connection, self.log) = (connection, log)
   }
 
   /// True if something waits for ``commit(_:)``.
-  var isDirty: Bool { transaction != nil || !pending.isEmpty || hasGap }
-
-  mutating func use(_ tables: [MirrorSQL]) {
-    self.tables = tables
-    places = [:]
-    for (place, sql) in tables.enumerated() { places[[sql.schema, sql.table.name.text]] = place }
-    (columns, partitions) = ([:], [:])
-    hasPartitions = tables.contains(where: Self.isPartitioned)
+  var isDirty: Bool {
+    transaction != nil || !pending.isEmpty || !unseen.isEmpty || hasGap
   }
 
-  private static func isPartitioned(_ sql: MirrorSQL) -> Bool {
-    sql.table.adoption?.isPartitioned == true
+  /// Uses the tables of the only mirror.
+  mutating func use(_ tables: [MirrorSQL]) {
+    use(LoggedParts([LoggedMirror(log.number, tables, isOfGroup: false)]))
+  }
+
+  private var hasPartitions: Bool { !logged.partitioned.isEmpty }
+
+  private mutating func use(_ parts: LoggedParts) {
+    logged = parts
+    (columns, partitions, seen) = ([:], [:], [:])
   }
 
   /// Returns the table of a relation, also of a partition; `nil` if there is none.
-  private mutating func table(of relation: PgoutputRelation) throws -> Int? {
-    if let place = places[[relation.schema, relation.name]] { return place }
+  private mutating func table(of relation: PgoutputRelation) throws -> [String]? {
+    let name = [relation.schema, relation.name]
+    if logged.places[name] != nil { return name }
     guard hasPartitions else { return nil }
     if let known = partitions[relation.id] { return known }
     let root = try connection.query(
@@ -74,7 +94,7 @@ struct LogWriter {
         WHERE c.oid = pg_partition_root($1::bigint::oid)
         """), [.int8(Int64(relation.id))]
     ).first.map { [try $0.text(0), try $0.text(1)] }
-    let found = root.flatMap { places[$0] }
+    let found = root.flatMap { logged.places[$0] == nil ? nil : $0 }
     partitions[relation.id] = found
     return found
   }
@@ -83,6 +103,8 @@ struct LogWriter {
 
   mutating func add(_ part: ReplicatedPart) throws {
     if part.isFirst { open = nil }
+    // The mirrors of a group join and leave between two transactions of the writer.
+    if log.isOfGroup, part.changes.contains(where: \.isOfRows) { _ = try begin() }
     for change in part.changes { try add(change, (part.xid, part.time)) }
     // The rest of a large transaction does not wait in memory.
     if part.end == nil { try flush() }
@@ -111,40 +133,62 @@ struct LogWriter {
         // It may be of a partition that is detached or gone by now.
         hasGap = hasGap || hasPartitions
         if hasPartitions { return }
-        return try stop(relation.name, "a table of another name has the writes to it")
+        return try stop(
+          logged.mirrors, relation.name, "a table of another name has the writes to it")
       }
-      if open == tables[table].function { return }
-      let isPartitioned = Self.isPartitioned(tables[table])
+      let parts = logged.places[table] ?? []
+      let own = open.flatMap { logged.functions[$0] }.flatMap {
+        parts.contains($0.part) ? $0.mirror : nil
+      }
+      if own != nil, !log.isOfGroup { return }
+      let isPartitioned = logged.partitioned.contains(table)
       guard let row = LoggedRow(change), relation.hasWholeRows || isPartitioned else {
         // A new partition has its own identity until the next round.
         hasGap = hasGap || isPartitioned
         if isPartitioned { return }
         return try stop(
-          relation.name, "its REPLICA IDENTITY is not FULL, so former values are unknown")
+          logged.mirrors, relation.name,
+          "its REPLICA IDENTITY is not FULL, so former values are unknown")
       }
-      pending.append(Pending(table: table, part: part, row: row, relation: relation))
+      look(at: row, of: table, relation)
+      if parts.isEmpty { return }
+      pending.append(Pending(parts: parts, part: part, own: own, row: row, relation: relation))
       (bytes, changed) = (bytes + change.bytes, part.xid)
       if pending.count >= Self.batchMax || bytes > Self.batchBytesMax { try flush() }
     }
   }
 
+  /// Looks for a new value of a space column.
+  private mutating func look(
+    at row: LoggedRow, of table: [String], _ relation: PgoutputRelation
+  ) {
+    guard let new = row.new, let column = logged.columns[table]?.column,
+      let place = relation.columns.firstIndex(where: { $0.name == column }),
+      case .text(let value) = new[place], seen[table]?.contains(value) != true
+    else { return }
+    unseen[table, default: []].insert(value)
+  }
+
   private mutating func forget(
     _ function: String, _ forgotten: LogMark.Forgotten, _ keys: String, _ xid: UInt32
   ) throws {
-    guard changed == xid, let sql = tables.first(where: { $0.function == function }) else { return }
+    guard changed == xid, let found = logged.functions[function] else { return }
     try flush()
     let transaction = try begin()
     _ = try connection.query(
-      .once(LoggedRowsSQL(sql: sql).forgetCaptured(forgotten)),
+      .once(
+        LoggedParts.forgetCaptured(forgotten, of: found.mirror, logged.parts[found.part].table)),
       [.text(Self.whole(xid, near: transaction)), .text(keys)])
   }
 
-  /// Stops the mirror: it carries no row before both sides have been compared.
-  private mutating func stop(_ table: String, _ reason: String) throws {
+  /// Stops mirrors: they carry no row before both sides have been compared.
+  private mutating func stop(_ mirrors: [Int64], _ table: String, _ reason: String) throws {
     _ = try begin()
-    try MirrorLedger(number: log.number).store(
-      MirrorStop(table: table, reason: reason), connection)
-    hasCaptured = true
+    for mirror in mirrors {
+      try MirrorLedger(number: mirror).store(
+        MirrorStop(table: table, reason: reason), connection)
+      captured.insert(mirror)
+    }
   }
 
   // MARK: Statements
@@ -155,6 +199,9 @@ struct LogWriter {
     let text = try connection.query(.once("SELECT pg_current_xact_id()::text")).first?.text(0)
     let number = text.flatMap { UInt64($0) } ?? 0
     transaction = number
+    if log.isOfGroup, try LogMembers.refresh(&known, of: log.number, connection) {
+      use(LoggedParts(Array(known.mirrors.values)))
+    }
     return number
   }
 
@@ -168,34 +215,55 @@ struct LogWriter {
   }
 
   private mutating func flush() throws {
+    try storeUnseen()
     guard !pending.isEmpty else { return }
     _ = try begin()
-    hasCaptured = true
     defer { (pending, bytes) = ([], 0) }
     // A definition may have changed since: with as many columns, nothing would fail.
     columns = [:]
+    let used = Set(pending.flatMap(\.parts)).sorted()
     for _ in 0..<2 {
-      if try capture(pending) == nil { return }
+      if try capture(used) == nil { return }
       columns = [:]
     }
-    for table in Set(pending.map(\.table)).sorted() {
-      guard let error = try capture(pending.filter { $0.table == table }) else { continue }
-      try stop(tables[table].table.name.text, error.message)
+    for part in used {
+      guard let error = try capture([part]) else { continue }
+      let found = logged.parts[part]
+      try stop(found.mirrors.map(\.mirror), found.table.name, error.message)
     }
   }
 
-  /// Captures changes. Returns the reason if a table does not fit any more.
-  private mutating func capture(_ changes: [Pending]) throws -> PostgresError? {
+  /// Records the values without a mirror.
+  private mutating func storeUnseen() throws {
+    if unseen.isEmpty { return }
+    _ = try begin()
+    for (table, values) in unseen.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+      guard let logged = logged.columns[table], let column = logged.column else { continue }
+      let columns = try columns(of: logged.target).map { $0 == column ? 0 : nil }
+      var rows = PostgresArray<String>()
+      for value in values { rows.append(utf8: LoggedRow.text([.text(value)], columns)) }
+      var parameters: PostgresParameters = [.int8(-log.number)]
+      parameters.append(rows)
+      let new = try connection.query(.once(LoggedParts.want(logged)), parameters)
+      if !new.isEmpty {
+        try connection.execute(
+          single: "SELECT pg_notify('\(MirrorLedger.channel)', 'group \(-log.number)')")
+      }
+      if seen[table]?.count ?? 0 > Self.seenMax { seen[table] = nil }
+      seen[table, default: []].formUnion(values.map { ArraySlice(Array($0)) })
+    }
+    unseen = [:]
+  }
+
+  /// Captures the changes of some parts. Returns the reason if a table does not fit any more.
+  private mutating func capture(_ used: [Int]) throws -> PostgresError? {
     guard let transaction else { return nil }
     try connection.execute("SAVEPOINT ferry_logged")
     do {
-      let used = Set(changes.map(\.table)).sorted()
       var parameters = PostgresParameters()
-      for table in used {
-        try appendRows(of: table, changes, transaction, &parameters)
-      }
-      _ = try connection.query(
-        .once(LoggedRowsSQL.capture(used.map { tables[$0] })), parameters)
+      for part in used { try appendRows(of: part, transaction, &parameters) }
+      let found = try connection.query(.once(logged.capture(used)), parameters)
+      for row in found { captured.insert(try row.int8(0)) }
       try connection.execute("RELEASE SAVEPOINT ferry_logged")
       return nil
     } catch let error as PostgresError where error.kind == .server && !error.isRetryable {
@@ -205,15 +273,14 @@ struct LogWriter {
   }
 
   private mutating func appendRows(
-    of table: Int, _ changes: [Pending], _ transaction: UInt64,
-    _ parameters: inout PostgresParameters
+    of part: Int, _ transaction: UInt64, _ parameters: inout PostgresParameters
   ) throws {
-    let names = try columns(of: table)
+    let names = try columns(of: logged.parts[part].table.target)
     var (places, times) = (PostgresArray<Int64>(), PostgresArray<Int64>())
-    var xids = PostgresArray<String>()
+    var (xids, own) = (PostgresArray<String>(), PostgresArray<Int64>())
     var (old, new) = (PostgresArray<String>(), PostgresArray<String>())
     var known: (PgoutputRelation, [Int?])?
-    for (place, change) in changes.enumerated() where change.table == table {
+    for (place, change) in pending.enumerated() where change.parts.contains(part) {
       let columns: [Int?]
       if let known, known.0 == change.relation {
         columns = known.1
@@ -225,12 +292,14 @@ struct LogWriter {
       places.append(Int64(place))
       times.append(change.part.time)
       xids.append(Self.whole(change.part.xid, near: transaction))
+      if let mirror = change.own { own.append(mirror) } else { own.appendNull() }
       append(change.row.old, columns, to: &old)
       append(change.row.new, columns, to: &new)
     }
     parameters.append(places)
     parameters.append(xids)
     parameters.append(times)
+    parameters.append(own)
     parameters.append(old)
     parameters.append(new)
   }
@@ -245,24 +314,24 @@ struct LogWriter {
     }
   }
 
-  private mutating func columns(of table: Int) throws -> [String] {
-    if let known = columns[table] { return known }
+  private mutating func columns(of target: String) throws -> [String] {
+    if let known = columns[target] { return known }
     let found = try connection.query(
       .once(
         """
         SELECT attname::text FROM pg_catalog.pg_attribute
         WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
-        """), [.text(tables[table].target)]
+        """), [.text(target)]
     ).map { try $0.text(0) }
-    columns[table] = found
+    columns[target] = found
     return found
   }
 
   // MARK: The end
 
-  /// Stores the position behind the last transaction, and commits. Returns `true` if the mirror has
+  /// Stores the position behind the last transaction, and commits. Returns the mirrors with
   /// something to do.
-  mutating func commit(_ end: PostgresLSN) throws -> Bool {
+  mutating func commit(_ end: PostgresLSN) throws -> Captured {
     try flush()
     _ = try begin()
     _ = try connection.query(
@@ -274,7 +343,13 @@ struct LogWriter {
         """), [.int8(log.number), .text(end.description), .bool(hasGap)])
     try connection.execute("COMMIT")
     // A partition may be another table's by the next transaction.
-    defer { (transaction, hasCaptured, hasGap, partitions) = (nil, false, false, [:]) }
-    return hasCaptured || hasGap
+    defer { (transaction, captured, hasGap, partitions) = (nil, [], false, [:]) }
+    if hasGap { return .all }
+    return captured.isEmpty ? .nothing : .mirrors(captured)
   }
+}
+
+extension ReplicatedChange {
+  /// False for a mark.
+  fileprivate var isOfRows: Bool { if case .message = self { false } else { true } }
 }

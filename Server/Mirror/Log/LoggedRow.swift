@@ -80,7 +80,8 @@ enum LogMark: Equatable {
     let text = "\n" + words.joined(separator: "\n")
     return """
       pg_logical_emit_message(true, '\(LogMark.prefix)',
-        (SELECT secret FROM \(MirrorSQL.ledger).logs WHERE mirror = \(mirror))
+        (SELECT l.secret FROM \(MirrorSQL.ledger).logged d
+          JOIN \(MirrorSQL.ledger).logs l ON l.mirror = d.log WHERE d.mirror = \(mirror))
           || \(quoted(postgres: text))\(rest))
       """
   }

@@ -38,14 +38,27 @@ extension MirrorConfiguration {
   /// - Throws: ``MirrorFault`` if the log is to be read, and cannot be.
   func checkCapture(_ connection: PostgresConnection) throws {
     guard capture == .log else { return }
-    guard group == nil else {
-      throw MirrorFault(
-        description: "a group captures by triggers; leave out --capture, or adopt one space")
-    }
     guard let obstacle = try LogSuitability(self, connection).obstacle else { return }
     throw MirrorFault(
       description: "PostgreSQL's log cannot be read: \(obstacle); see "
         + "Documentation/mirrors.md#capture-from-the-log, or use --capture triggers")
+  }
+}
+
+extension MirrorGroupConfiguration {
+  /// Returns the settings with a way to capture; see ``MirrorConfiguration/choosingCapture``.
+  package func choosingCapture(
+    isAutomatic: Bool, in folder: MirrorFolder
+  ) async throws -> MirrorGroupConfiguration {
+    guard isAutomatic else { return self }
+    var chosen = self
+    if let present = try? folder.group() {
+      (chosen.capture, chosen.captureReason) = (present.capture, present.captureReason)
+      return chosen
+    }
+    let mirror = try await withoutValue.choosingCapture(isAutomatic: true, in: folder)
+    (chosen.capture, chosen.captureReason) = (mirror.capture, mirror.captureReason)
+    return chosen
   }
 }
 

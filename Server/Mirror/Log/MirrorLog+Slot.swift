@@ -6,11 +6,33 @@ extension MirrorLog {
   // MARK: Making
 
   /// Creates the slot if it is missing or lost, outside of a transaction.
-  static func makeSlot(_ number: Int64, _ connection: PostgresConnection) throws -> MirrorLog? {
-    guard let log = try MirrorLog(number, connection) else { return nil }
+  static func makeSlot(_ mirror: Int64, _ connection: PostgresConnection) throws -> MirrorLog? {
+    guard let log = try MirrorLog(mirror, connection) else { return nil }
     if try log.slotState(connection)?.isUsable == true { return log }
-    try log.replaceSlot(connection)
-    return try MirrorLog(number, connection)
+    return try log.alone(connection) { log in
+      if try log.slotState(connection)?.isUsable != true { try log.replaceSlot(connection) }
+      return try MirrorLog(mirror, connection)
+    }
+  }
+
+  /// The first number of the advisory lock of a session that changes a group's slot; the second one is
+  /// the group's.
+  private static let slotLock = 7_310_595
+
+  /// Runs `body` with the log as it is then, outside of a transaction. No other mirror of a group
+  /// changes the slot meanwhile.
+  func alone<Value>(
+    _ connection: PostgresConnection, _ body: (MirrorLog) throws -> Value
+  ) throws -> Value {
+    guard isOfGroup else { return try body(self) }
+    let lock: PostgresParameters = [.int8(Int64(Self.slotLock)), .int8(-number)]
+    _ = try connection.query(.once("SELECT pg_advisory_lock($1::int4, $2::int4)"), lock)
+    defer {
+      // The end of a broken connection releases it as well.
+      _ = try? connection.query(.once("SELECT pg_advisory_unlock($1::int4, $2::int4)"), lock)
+    }
+    guard let present = try MirrorLog(mirror, connection) else { throw Self.removed }
+    return try body(present)
   }
 
   /// Begins a new slot at the present end of the log, in place of the former one. Writes before it

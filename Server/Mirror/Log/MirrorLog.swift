@@ -3,10 +3,12 @@ import FerryPostgres
 import FerryProtocol
 
 /// The parts of a mirror in PostgreSQL for a capture from the log: a publication of the tables, and
-/// a slot, from which the server keeps the log. All calls block.
+/// a slot, from which the server keeps the log. The mirrors of a group have one log. All calls block.
 struct MirrorLog: Sendable, Equatable {
-  /// The mirror's number.
+  /// The log's number: the mirror's, or the negative one of a group.
   let number: Int64
+  /// The mirror's number.
+  let mirror: Int64
   /// The word of the mirror's marks. Programs cannot read it, and so hide no write.
   let secret: String
   let slot: String
@@ -16,41 +18,49 @@ struct MirrorLog: Sendable, Equatable {
   var source: String
   /// The number of gaps: writes before the last one may be missing.
   var gaps: Int64
-  /// The number of gaps before the last comparison of all rows.
+  /// The number of gaps before the mirror's last comparison of all rows.
   var compared: Int64
 
+  /// True for the log of a group.
+  var isOfGroup: Bool { number < 0 }
+  /// True if no other mirror has the log.
+  var isOwn: Bool { number == mirror }
   /// True if all rows are to be compared.
   var compares: Bool { gaps > compared }
 
   static let tables = """
-    CREATE TABLE IF NOT EXISTS ferry_mirror.logs(  -- mirrors that read the log
-      mirror bigint PRIMARY KEY,
+    CREATE TABLE IF NOT EXISTS ferry_mirror.logs(  -- of mirrors and groups that read the log
+      mirror bigint PRIMARY KEY,            -- a group has a negative number
       secret text NOT NULL,                 -- of the mirror's marks in the log
       slot text NOT NULL,
       publication oid,                      -- as the mirror has made it
       source text NOT NULL DEFAULT '',      -- identifies the log
       lsn pg_lsn NOT NULL DEFAULT '0/0',    -- behind the last captured transaction
-      gaps bigint NOT NULL DEFAULT 0,       -- before which writes may be missing
-      compared bigint NOT NULL DEFAULT 0);  -- the gaps before the last comparison of all rows
+      gaps bigint NOT NULL DEFAULT 0);      -- before which writes may be missing
+    \(LogMembers.tables)
     \(LogIdentities.tables)
     """
 
-  static func publication(_ number: Int64) -> String { "ferry_mirror_\(number)" }
+  /// Returns the name of a log's publication.
+  static func publication(_ number: Int64) -> String {
+    number < 0 ? "ferry_group_\(-number)" : "ferry_mirror_\(number)"
+  }
 
-  /// Reads the log of a mirror; `nil` if triggers capture.
-  init?(_ number: Int64, _ connection: PostgresConnection) throws {
+  /// Reads the log of a mirror, or of a group by the negative number; `nil` if triggers capture.
+  init?(_ mirror: Int64, _ connection: PostgresConnection) throws {
     let exists = try connection.query(
-      .once("SELECT to_regclass('ferry_mirror.logs') IS NOT NULL")
+      .once("SELECT to_regclass('ferry_mirror.logged') IS NOT NULL")
     ).first?.bool(0)
     guard exists == true else { return nil }
     let found = try connection.query(
       .once(
         """
-        SELECT secret, slot, source, lsn::text, gaps, compared FROM ferry_mirror.logs
-        WHERE mirror = $1
-        """), [.int8(number)])
+        SELECT l.secret, l.slot, l.source, l.lsn::text, l.gaps, d.compared, l.mirror
+        FROM ferry_mirror.logged d JOIN ferry_mirror.logs l ON l.mirror = d.log
+        WHERE d.mirror = $1
+        """), [.int8(mirror)])
     guard let row = found.first else { return nil }
-    self.number = number
+    (self.mirror, number) = (mirror, try row.int8(6))
     (secret, slot, source) = (try row.text(0), try row.text(1), try row.text(2))
     stored = PostgresLSN(try row.text(3)) ?? .zero
     (gaps, compared) = (try row.int8(4), try row.int8(5))
@@ -58,16 +68,22 @@ struct MirrorLog: Sendable, Equatable {
 
   // MARK: Making
 
-  /// Enters a mirror that captures from the log; the slot follows with ``makeSlot(_:)``.
+  /// Enters a mirror, or a group, that captures from the log; the slot follows with
+  /// ``makeSlot(_:)``.
   static func enter(_ number: Int64, _ connection: PostgresConnection) throws {
     // The name of a slot counts in the whole cluster.
     _ = try connection.query(
       .once(
         """
         INSERT INTO ferry_mirror.logs(mirror, secret, slot)
-        SELECT $1, replace(gen_random_uuid()::text, '-', ''), 'ferry_mirror_' || oid || '_' || $1
+        SELECT $1, replace(gen_random_uuid()::text, '-', ''),
+          CASE WHEN $1 < 0 THEN 'ferry_group_' ELSE 'ferry_mirror_' END || oid || '_' || abs($1)
         FROM pg_catalog.pg_database WHERE datname = current_database() ON CONFLICT DO NOTHING
         """), [.int8(number)])
+    _ = try connection.query(
+      .once(
+        "INSERT INTO ferry_mirror.logged(mirror, log) VALUES ($1, $1) ON CONFLICT DO NOTHING"),
+      [.int8(number)])
   }
 
   /// The statements to publish the tables, and to log former rows as a whole.
@@ -75,10 +91,10 @@ struct MirrorLog: Sendable, Equatable {
   /// - Parameter relations: the tables and their partitions. The partitions are in the publication
   ///   with their table; the log has their names, and their own former rows.
   static func capture(
-    _ tables: [MirrorSQL], _ relations: [String], _ number: Int64
+    _ tables: [String], _ relations: [String], _ number: Int64
   ) -> [String] {
     let name = publication(number)
-    let targets = tables.map(\.target).joined(separator: ", ")
+    let targets = tables.joined(separator: ", ")
     let body = """
       BEGIN
         IF EXISTS (SELECT FROM pg_catalog.pg_publication WHERE pubname = \(quoted(postgres: name))) THEN
@@ -115,9 +131,10 @@ struct MirrorLog: Sendable, Equatable {
   /// The SQL after SELECT of the mirror's publication `b`; it has a condition.
   private static func published(_ number: String) -> String {
     """
-    FROM pg_catalog.pg_publication b JOIN ferry_mirror.logs l
-      ON b.oid = coalesce(l.publication, b.oid) AND b.pubname = 'ferry_mirror_' || l.mirror
-    WHERE l.mirror = \(number)
+    FROM ferry_mirror.logged d JOIN ferry_mirror.logs l ON l.mirror = d.log
+      JOIN pg_catalog.pg_publication b ON b.oid = coalesce(l.publication, b.oid) AND b.pubname
+        = CASE WHEN l.mirror < 0 THEN 'ferry_group_' ELSE 'ferry_mirror_' END || abs(l.mirror)
+    WHERE d.mirror = \(number)
     """
   }
 
@@ -135,11 +152,11 @@ struct MirrorLog: Sendable, Equatable {
       single: "UPDATE ferry_mirror.logs SET publication = NULL WHERE mirror = \(number)")
   }
 
-  /// Records a comparison of all rows behind the known gaps.
+  /// Records the mirror's comparison of all rows behind the known gaps.
   func recordComparison(_ connection: PostgresConnection) throws {
     _ = try connection.query(
-      .once("UPDATE ferry_mirror.logs SET compared = greatest(compared, $2) WHERE mirror = $1"),
-      [.int8(number), .int8(gaps)])
+      .once("UPDATE ferry_mirror.logged SET compared = greatest(compared, $2) WHERE mirror = $1"),
+      [.int8(mirror), .int8(gaps)])
   }
 
   // MARK: Looking
@@ -173,12 +190,12 @@ struct MirrorLog: Sendable, Equatable {
 
   // MARK: Removing
 
-  /// Removes the publication, and gives the tables their former identities. Returns tables with
-  /// another one than before.
+  /// Removes the publication, and gives the tables their former identities. A mirror of a group
+  /// leaves both to the group. Returns tables with another identity than before.
   static func remove(
     _ number: Int64, _ connection: PostgresConnection
   ) throws -> [String] {
-    guard let log = try MirrorLog(number, connection) else { return [] }
+    guard let log = try MirrorLog(number, connection), log.isOwn else { return [] }
     try log.forgetPublication(connection)
     return try LogIdentities(mirror: number).restore(connection)
   }

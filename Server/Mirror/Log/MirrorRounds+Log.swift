@@ -43,11 +43,19 @@ extension MirrorRounds {
     let isDropped = try await pool.run { connection in
       guard let log = try MirrorLog(ledger.number, connection), try !log.isPublished(connection)
       else { return false }
-      try reader.pause()
-      try log.release(connection)
-      try log.forgetPublication(connection)
-      try ledger.forgetLayout(connection)
-      return true
+      return try log.alone(connection) { log in
+        // Another mirror of the group may have made it again.
+        if try log.isPublished(connection) { return false }
+        try reader.pause()
+        try log.release(connection)
+        try log.forgetPublication(connection)
+        if log.isOfGroup {
+          try MirrorGroupTables(number: -log.number).publish(connection)
+        } else {
+          try ledger.forgetLayout(connection)
+        }
+        return true
+      }
     }
     if isDropped { sides.log("publication", "it was dropped, so all rows are compared") }
   }
@@ -65,9 +73,10 @@ extension MirrorRounds {
     try await pool.run { try log?.recordComparison($0) }
   }
 
-  /// Makes PostgreSQL keep no log for a stopped mirror: the way out compares all rows anyway.
+  /// Makes PostgreSQL keep no log for a stopped mirror: the way out compares all rows anyway. The
+  /// other mirrors of a group need the log.
   func releaseLog() async throws {
-    guard let reader = sides.reader else { return }
+    guard let reader = sides.reader, configuration.group == nil else { return }
     let number = ledger.number
     try await pool.run { connection in
       try reader.pause()
@@ -101,6 +110,13 @@ extension MirrorRounds {
       try ledger.resume(connection)
       try log?.recordComparison(connection)
     }
+  }
+
+  /// Waits until the reader of a group has captured all former writes: some may stop the mirror again.
+  func catchUpStopped() async throws {
+    guard let reader = sides.reader, configuration.group != nil else { return }
+    let wait = reader.beginWait()
+    while try await !pool.run({ _ in try reader.reaches(wait) }) { try Task.checkCancellation() }
   }
 
   /// Returns the log as it is now; `nil` if triggers capture.
