@@ -99,8 +99,8 @@ let reportPage = page(
 /// The page for administrators in ferryd.
 let consolePage = page(
   "Console/Page",
-  scripts: "start api parts format chart server spaces devices records conflicts schema missions "
-    + "bundles declaration folder upload sha256 tokens",
+  scripts: "start api parts format chart server spaces devices members records conflicts schema "
+    + "missions bundles declaration folder upload sha256 tokens",
   "index.html", "style.css")
 
 let package = Package(

@@ -9,16 +9,6 @@ struct ConsoleTests {
   /// A name that runs a script if a page reads it as HTML.
   private static let hostile = #"<img src=x onerror="document.title='caught'">"#
 
-  private func signIn(_ tab: BrowserTab, _ token: String) async throws {
-    try await tab.until("document.documentElement.dataset.view === 'sign-in'")
-    _ = try await tab.value(
-      """
-      document.querySelector("input[name=token]").value = \(BrowserTab.quoted(token));
-      document.querySelector("form").requestSubmit();
-      """)
-    try await tab.until("document.documentElement.dataset.view === '#/'")
-  }
-
   /// Returns two devices, of which one lost a value against the other.
   private func conflict(on server: Server) async throws -> [Device] {
     let devices = [try await Device.joined(server.url), try await Device.joined(server.url)]
@@ -47,6 +37,7 @@ struct ConsoleTests {
         "#/space/demo/devices",
         ["Ada's laptop", "up to date", "anonymous", "ferry/\(ClientVersion.current)"]
       ),
+      ("#/space/demo/members", ["The space has no members", "No invitation is in force"]),
       ("#/space/demo/records?table=notes", [Self.hostile, "<b>winner</b>"]),
       ("#/space/demo/conflicts", ["the loser", "Ada's laptop", Self.hostile]),
       ("#/space/demo/rejections", ["Nothing was rejected"]),
@@ -96,7 +87,7 @@ struct ConsoleTests {
       document.querySelector("form").requestSubmit();
       """)
     try await tab.until("document.querySelector('[role=alert]') !== null")
-    try await signIn(tab, token)
+    try await tab.signIn(token)
     #expect(try await tab.text("document.querySelector('main').innerText").contains("demo"))
     // A token of this page, used by another program and revoked again.
     try await tab.showView("#/tokens")
@@ -226,6 +217,7 @@ struct ConsoleTests {
     try await tab.until("document.documentElement.dataset.view === '#/'")
     for view in [
       "#/", "#/server", "#/tokens", "#/audit", "#/space/demo", "#/space/demo/devices",
+      "#/space/demo/members",
       "#/space/demo/records?table=notes", "#/space/demo/conflicts", "#/space/demo/rejections",
       "#/space/demo/schema", "#/space/demo/missions", "#/space/demo/bundles",
     ] {

@@ -36,6 +36,7 @@ package struct ConsoleFile: Sendable {
     "server.js": { PackageResources.server_js },
     "spaces.js": { PackageResources.spaces_js },
     "devices.js": { PackageResources.devices_js },
+    "members.js": { PackageResources.members_js },
     "records.js": { PackageResources.records_js },
     "conflicts.js": { PackageResources.conflicts_js },
     "schema.js": { PackageResources.schema_js },

@@ -24,6 +24,17 @@ extension BrowserTab {
     try await until("document.documentElement.dataset.view === \(Self.quoted(view))")
   }
 
+  /// Signs in with a token, and waits until the view is there.
+  func signIn(_ token: String, to view: String = "#/") async throws {
+    try await until("document.documentElement.dataset.view === 'sign-in'")
+    _ = try await value(
+      """
+      document.querySelector("input[name=token]").value = \(Self.quoted(token));
+      document.querySelector("form").requestSubmit();
+      """)
+    try await until("document.documentElement.dataset.view === \(Self.quoted(view))")
+  }
+
   /// Expects that nothing of the page was refused or failed, that no text became HTML, and that
   /// openapi.yaml describes each request.
   func expectClean(_ server: Server) async throws {

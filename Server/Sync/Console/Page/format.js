@@ -62,6 +62,12 @@ export function value(wire, limit = 200) {
   return points.length > limit ? `${points.slice(0, limit).join("")}… (${points.length} characters)` : text;
 }
 
+/** A principal for people: an owner of tokens without `owner:`. */
+export function principal(text) {
+  const name = text.startsWith("owner:") ? text.slice(6) : "";
+  return name === "" || /^(owner|jwt):./.test(name) ? text : name;
+}
+
 /** Returns the name of a device among known ones, or the end of its identifier. */
 export function deviceName(device, known) {
   if (/^0{8}-/.test(device)) return "the server";

@@ -98,6 +98,24 @@ export async function listing({ caption, columns, load, empty, card = true }) {
 /** A field with its label. */
 export function field(label, input) { return el("label", {}, label, input); }
 
+/** A text that is shown once, with a button that copies it. */
+export function secret(name, text) {
+  const shown = el("code", { class: "secret code" }, text);
+  const button = el("button", { type: "button", class: "quiet" }, `Copy ${name}`);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      // Browsers copy for pages of https:// and of this machine only.
+      getSelection().selectAllChildren(shown);
+      button.textContent = "Selected: copy it by keyboard";
+    }
+    announce(button.textContent);
+  });
+  return el("div", { class: "actions" }, shown, button);
+}
+
 /** Asks before something that cannot be undone; the button is pressed twice. */
 export function dangerous(label, question, act) {
   const button = el("button", { type: "button", class: "danger" }, label);

@@ -4,6 +4,7 @@ import { announce, el, failure, field } from "./parts.js";
 import { audit, server } from "./server.js";
 import { spaces, space } from "./spaces.js";
 import { devices } from "./devices.js";
+import { members } from "./members.js";
 import { record, records } from "./records.js";
 import { conflicts, rejections } from "./conflicts.js";
 import { schema } from "./schema.js";
@@ -14,12 +15,12 @@ import { tokens } from "./tokens.js";
 const main = document.getElementById("main");
 const signOut = document.getElementById("sign-out");
 const views = {
-  "": space, devices, records, record, conflicts, rejections, schema, missions, bundles,
+  "": space, devices, members, records, record, conflicts, rejections, schema, missions, bundles,
 };
 const tabs = [
-  ["", "Overview"], ["devices", "Devices"], ["records", "Records"], ["conflicts", "Conflicts"],
-  ["rejections", "Rejected"], ["schema", "Schema"], ["missions", "Missions"],
-  ["bundles", "Bundles"],
+  ["", "Overview"], ["devices", "Devices"], ["members", "Members"], ["records", "Records"],
+  ["conflicts", "Conflicts"], ["rejections", "Rejected"], ["schema", "Schema"],
+  ["missions", "Missions"], ["bundles", "Bundles"],
 ];
 let shown = 0;
 let stop = () => {};

@@ -1,7 +1,7 @@
 // Tokens: made, described, limited in time and revoked.
 import { get, send, session } from "./api.js";
 import { ago, date } from "./format.js";
-import { announce, badge, dangerous, el, failure, field, hint, listing } from "./parts.js";
+import { announce, badge, dangerous, el, failure, field, hint, listing, secret } from "./parts.js";
 
 const roles = ["reader", "writer", "admin"];
 const lifetimes = [
@@ -76,7 +76,7 @@ function creation(load) {
     try {
       const isFirst = !session.token;
       const token = await (await send("POST", "/v1/tokens", { json })).json();
-      result.replaceChildren(secret(token, isFirst));
+      result.replaceChildren(made(token, isFirst));
       announce("The token is made. Copy it now.");
       // An open server asks for tokens from now on, and the page has none yet.
       if (!isFirst) await load();
@@ -90,7 +90,7 @@ function creation(load) {
     el("div", { class: "actions" }, el("button", { type: "submit" }, "Make")), result);
 }
 
-const secret = (token, isFirst) => el("div", { role: "alert" },
+const made = (token, isFirst) => el("div", { role: "alert" },
   el("p", {}, "Copy the token now. It is not shown again.",
     isFirst && " The server asks every program for a token from now on, and so does this page."),
-  el("p", { class: "secret code" }, token.token));
+  secret("token", token.token));
