@@ -37,6 +37,8 @@ package struct CapturedWrite: Sendable, Equatable {
   var former: [String?] = []
   /// True if a step has overwritten an update in the table since: the table gets the row again.
   var isOverwritten = false
+  /// True if a whole row is that of an unsent row to send again.
+  var isRetry = false
   /// True if an answer is that the table has no such row.
   var isAbsent = false
   /// True if an answer is about a row deleted in the space.
@@ -101,6 +103,7 @@ extension CapturedWrite {
     isAbsent = row.isNull(6)
     if !isAbsent { values = try row.array(6, of: String.self) }
     answersDelete = kind == .answer && row.isNull(7)
+    isRetry = kind == .slice && !row.isNull(7)
     if !answersDelete, [.update, .rekey, .answer].contains(kind) {
       former = try row.array(7, of: String.self)
     }

@@ -24,7 +24,9 @@ struct MirrorComparison: Sendable {
       let query = ComparisonSQL(sql: sql).differences(
         withDeferred: side == .tables, withCaptured: withCaptured)
       found += try await parts.pool.run {
-        try compare(place, sql, query, side, sparesNoted: sparesNoted, $0)
+        // No comparison sees unsent rows.
+        if withCaptured { try parts.ledger.unsent.sendWhole(of: sql.table.name, $0) }
+        return try compare(place, sql, query, side, sparesNoted: sparesNoted, $0)
       }
     }
     guard side == .tables, !found.isEmpty else { return found }

@@ -123,33 +123,17 @@ extension MirrorFile {
     in writes: [CapturedWrite], _ connection: SQLiteConnection
   ) throws -> RefusedRows {
     var found = RefusedRows()
-    let tables = plan.tables.filter(\.mergesWrites)
+    let tables = plan.tables.filter { !$0.merging.isEmpty }
     guard
       writes.contains(where: { write in tables.contains { $0.name.text == write.table } })
     else { return found }
-    let operations = try connection.rows(
-      """
-      SELECT seq, q.tbl, q.record, kind = 'insert', EXISTS (
-        SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record)
-      FROM ferry_quarantine AS q WHERE code IS NOT 'overruled'
-      """
-    ) { row in
-      (
-        place: row.int64(0), table: row.name(1), record: row.text(2), isInsert: row.int64(3) != 0,
-        isAwaited: row.int64(4) != 0
-      )
-    }
-    let records = MirrorRecords(plan, connection)
-    for operation in operations {
-      guard let table = tables.first(where: { $0.name == operation.table }),
-        let key = try records.key(of: operation.record, in: table)
-      else { continue }
-      let row = [table.name.text] + key
-      if !operation.isAwaited {
-        found.places[row, default: []].append(operation.place)
-      } else if operation.isInsert {
-        found.absent.insert(row)
+    for write in try refusedWrites(connection) {
+      if !write.isAwaited {
+        found.places[write.row, default: []].append(write.place)
+      } else if write.isInsert {
+        found.absent.insert(write.row)
       }
+      found.changes[write.row, default: []] += write.changes(withAwaited: false)
     }
     return found
   }
@@ -200,6 +184,8 @@ extension MirrorFile {
 struct RefusedRows: Sendable, Equatable {
   /// The places of the operations on fetched records.
   var places: [[String?]: [Int64]] = [:]
+  /// The refused changes of these rows, in columns whose writes add up or merge.
+  var changes: [[String?]: [UnsentChange]] = [:]
   /// Rows that the space does not have: it has refused the insert. The replica has them until it
   /// fetches the record, so a write to them would reach the space as one to another row.
   var absent: Set<[String?]> = []
@@ -210,13 +196,6 @@ struct RefusedRows: Sendable, Equatable {
     guard isContent, absent.contains([write.table] + write.key) else { return nil }
     return FailedWrite(
       write: write, reason: "the space refuses the record", mayWait: false, canRetry: true)
-  }
-}
-
-extension MirrorTable {
-  /// True if the space adds up or merges the writes to a column.
-  fileprivate var mergesWrites: Bool {
-    columns.contains { [.counter, .textMerge].contains($0.policy) }
   }
 }
 

@@ -93,6 +93,7 @@ struct MirrorFile: Sendable {
       CREATE TABLE IF NOT EXISTS "mirror.dropped"(
         tab TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(tab, record)) WITHOUT ROWID;
       CREATE TABLE IF NOT EXISTS "mirror.replaced"(seq INTEGER PRIMARY KEY);
+      \(UnsentChanges.tables)
       """)
     for table in plan.tables { try prepare(table, database) }
   }
@@ -360,15 +361,18 @@ extension MirrorColumn {
   /// Returns the value after a write. If the present value differs from the former one, the write's
   /// author had not seen it: then amounts and lines are added to it.
   func merged(_ value: Value, over present: Value, from former: Value) -> Value {
-    if present == former { return value }
+    present == former ? value : added(value, over: present, from: former) ?? value
+  }
+
+  /// Returns the present value with a write's amount or lines; `nil` if they cannot be added.
+  func added(_ value: Value, over present: Value, from former: Value) -> Value? {
     switch (policy, value, present, former) {
     case (.counter, .integer(let new), .integer(let now), .integer(let old)):
       let (change, isOver) = new.subtractingReportingOverflow(old)
       let (sum, isOverToo) = now.addingReportingOverflow(change)
-      return isOver || isOverToo ? value : .integer(sum)
-    case (.textMerge, _, _, _):
-      return TextMerge.merge(original: former, value, present) ?? value
-    default: return value
+      return isOver || isOverToo ? nil : .integer(sum)
+    case (.textMerge, _, _, _): return TextMerge.merge(original: former, value, present)
+    default: return nil
     }
   }
 }

@@ -132,6 +132,7 @@ struct MirrorHolders: Sendable {
       guard !writes.isEmpty, try await apply(writes), try await isCurrent(entry) else { continue }
       parts.log("retry", "a transaction goes again: other rows have given way to \(row.table)")
       do {
+        try await parts.replica.write { try parts.file.recordSentAgain(entry.number, $0) }
         try await parts.replica.quarantine.retry(entry.number)
         isAny = true
       } catch let error as ReplicaError {

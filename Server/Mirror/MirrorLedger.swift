@@ -77,6 +77,7 @@ package struct MirrorLedger: Sendable {
       gone boolean NOT NULL DEFAULT false,  -- a program has deleted it, and the space has it
       holder text[],                        -- the key of the record with its unique value
       answer text,                          -- the reason for devices, if PostgreSQL answered a step
+      merges boolean NOT NULL DEFAULT true, -- false: the space may lack writes unknown to the file
       at timestamptz NOT NULL DEFAULT now());
     CREATE INDEX IF NOT EXISTS unsent_key ON ferry_mirror.unsent USING hash (key);
     CREATE INDEX IF NOT EXISTS unsent_holder ON ferry_mirror.unsent USING hash (holder);

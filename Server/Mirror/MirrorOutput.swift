@@ -63,6 +63,9 @@ struct MirrorOutput: Sendable {
     log("unsent", refused.rows.map(\.description))
     log("returned", brought.returned.map(\.description))
     parts.sides.tally.add(returned: brought.returned.count)
+    if !refused.entries.isEmpty {
+      try await parts.replica.write { try parts.file.recordRefused(refused.entries, $0) }
+    }
     for entry in refused.entries { try await parts.replica.quarantine.discard(entry) }
     return brought.hasCaptured || !refused.entries.isEmpty ? .needsMore : .brought
   }

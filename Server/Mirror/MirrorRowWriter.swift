@@ -37,7 +37,9 @@ struct MirrorRowWriter {
 
   /// Applies a captured write to the replica, which sends it as a separate operation. Returns
   /// `true` if there was such a row.
-  func apply(_ write: CapturedWrite) throws -> Bool {
+  ///
+  /// - Parameter changes: programs' changes of an unsent row that the space lacks, for a retry of it.
+  func apply(_ write: CapturedWrite, making changes: [UnsentChange] = []) throws -> Bool {
     guard let table = file.plan.table(write.table) else { return true }
     let key = try table.values(ofKey: write.key)
     if write.kind == .unfit {
@@ -57,7 +59,7 @@ struct MirrorRowWriter {
       let name = quoted(table.name)
       return try database.execute(
         repeated: "DELETE FROM \(name) WHERE \(Self.hasKey(table))", key) > 0
-    case .slice: try insert(table, key, columns, values)
+    case .slice: try insert(write, table, key, columns, values, making: changes)
     case .insert:
       try insert(table, key, columns, values)
       if !isExact(columns, values, write) { try file.mark(table, key, database) }
@@ -117,6 +119,25 @@ struct MirrorRowWriter {
         INSERT INTO \(quoted(table.name))(\(names.joined(separator: ", "))) VALUES (\(marks))
         ON CONFLICT(\(MirrorFile.keys(table, ""))) DO \(action)
         """, key + values)
+  }
+
+  /// Writes a whole row. If it was unsent, devices may have written to the space's row meanwhile:
+  /// the changes are added to it, and the table gets the row again.
+  private func insert(
+    _ write: CapturedWrite, _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn],
+    _ values: [Value], making changes: [UnsentChange]
+  ) throws {
+    let name = quoted(table.name)
+    let row =
+      try changes.isEmpty
+      ? nil
+      : database.query(repeated: "SELECT * FROM \(name) WHERE \(Self.hasKey(table))", key).first
+    guard let row else { return try insert(table, key, columns, values) }
+    let merged = zip(columns, values).map { column, value in
+      changes.value(of: column, in: value, over: row[column.name.text])
+    }
+    try insert(table, key, columns, merged)
+    if merged != values { try file.mark(table, key, database) }
   }
 
   private func update(

@@ -64,7 +64,7 @@ struct MirrorTaking {
     let checksEach = checksEach || captured.isPart
     let devices = try devicesToDelete(captured.writes)
     if !checksEach { try database.execute("PRAGMA defer_foreign_keys = ON") }
-    let writes = captured.transactions.flatMap { parentsLast($0) }
+    let writes = captured.transactions.flatMap { parentsLast($0) }.separatingRetries
     var failed = try applyInOrder(returns + writes, captured.isPart)
     // Then the writes that need them fail as well.
     failed.removeAll { $0.write.id == 0 }
@@ -172,11 +172,12 @@ struct MirrorTaking {
     let lastOfAll = Dictionary(writes.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
     for failure in failed {
       let write = failure.write
-      guard file.plan.table(write.table) != nil else { continue }
+      guard let table = file.plan.table(write.table) else { continue }
       if write.kind == .rekey, last[[write.table] + write.former] == nil {
         try recordUnsent(failure, write.former, isGone: true, canRetry: failure.canRetry)
       }
       guard last[[write.table] + write.key, default: 0] <= write.id else { continue }
+      try UnsentChanges(database: database).record(write, of: table, refused)
       try recordUnsent(
         failure, write.key, isGone: write.isDelete,
         canRetry: failure.canRetry || lastOfAll[[write.table] + write.key] != write.id)
@@ -196,7 +197,7 @@ struct MirrorTaking {
       ])
   }
 
-  private static func text(of key: [String?]) throws -> String {
+  static func text(of key: [String?]) throws -> String {
     String(decoding: try JSONEncoder().encode(key), as: UTF8.self)
   }
 
@@ -286,8 +287,10 @@ struct MirrorTaking {
       // An answer is newer than the row that it answers.
       marks?.age = write.kind == .answer ? 0 : age(write)
       marks?.reason = write.reason
-      if try writer.apply(write) || !isPart {
+      let changes = UnsentChanges(database: database)
+      if try writer.apply(write, making: changes.changes(of: write, refused)) || !isPart {
         try file.recordReplaced(by: write, refused, database)
+        try changes.forget(after: write)
         return nil
       }
       return FailedWrite(

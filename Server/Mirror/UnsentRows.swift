@@ -1,5 +1,6 @@
 import FerryPlatform
 import FerryPostgres
+import FerryProtocol
 
 /// A row that the space does not have as its table does. It stays as written by programs.
 struct UnsentRow: Sendable, Equatable, CustomStringConvertible {
@@ -82,35 +83,46 @@ struct UnsentRows: Sendable {
   func store(_ rows: [UnsentRow], _ connection: PostgresConnection) throws {
     guard !rows.isEmpty else { return }
     let keys = RowKeys(rows)
-    _ = try connection.pipeline {
-      $0.add(.once(Self.forgetStored), [.int8(mirror), .array(keys.tables), .array(keys.texts)])
-      $0.add(
-        .once(Self.storeAll),
-        [
-          .int8(mirror), .array(keys.tables), .array(keys.texts),
-          // It may quote a record's key.
-          .array(PostgresArray(rows.map { Optional(MirrorLedger.storable($0.reason)) })),
-          .array(PostgresArray(rows.map { Optional($0.canRetry) })),
-          .array(PostgresArray(rows.map { Optional($0.isGone) })),
-          .array(PostgresArray(rows.map { $0.holder.map(RowKeys.text) })),
-          .array(PostgresArray(rows.map { $0.answer.map(MirrorLedger.storable) })),
-        ])
-    }
+    _ = try connection.query(
+      .once(Self.storeAll),
+      [
+        .int8(mirror), .array(keys.tables), .array(keys.texts),
+        // It may quote a record's key.
+        .array(PostgresArray(rows.map { Optional(MirrorLedger.storable($0.reason)) })),
+        .array(PostgresArray(rows.map { Optional($0.canRetry) })),
+        .array(PostgresArray(rows.map { Optional($0.isGone) })),
+        .array(PostgresArray(rows.map { $0.holder.map(RowKeys.text) })),
+        .array(PostgresArray(rows.map { $0.answer.map(MirrorLedger.storable) })),
+      ])
   }
 
-  private static let forgetStored = """
-    DELETE FROM ferry_mirror.unsent u
-    USING (SELECT tab, key::text[] FROM unnest($2::text[], $3::text[]) r(tab, key)) r
-    WHERE u.mirror = $1 AND u.tab = r.tab AND u.key = r.key
+  private static let storeAll = """
+    WITH r AS MATERIALIZED (
+      SELECT tab, key::text[], reason, retry, gone, holder::text[], answer
+      FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::boolean[], $7::text[],
+        $8::text[])
+        r(tab, key, reason, retry, gone, holder, answer)),
+    former AS (
+      DELETE FROM ferry_mirror.unsent u USING r
+      WHERE u.mirror = $1 AND u.tab = r.tab AND u.key = r.key
+      RETURNING u.tab, u.key, u.merges)
+    INSERT INTO ferry_mirror.unsent(mirror, tab, key, reason, retry, gone, holder, answer, merges)
+    SELECT $1, tab, key, reason, retry, gone, holder, answer, coalesce(merges, true)
+    FROM r LEFT JOIN former USING (tab, key)
     """
 
-  private static let storeAll = """
-    INSERT INTO ferry_mirror.unsent(mirror, tab, key, reason, retry, gone, holder, answer)
-    SELECT $1, tab, key::text[], reason, retry, gone, holder::text[], answer
-    FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::boolean[], $7::text[],
-      $8::text[])
-      r(tab, key, reason, retry, gone, holder, answer)
-    """
+  /// Lets unsent rows travel as the tables have them: the mirror's file may not know all writes that
+  /// the space lacks.
+  ///
+  /// - Parameter table: the table of the rows; `nil` for all.
+  func sendWhole(of table: Name? = nil, _ connection: PostgresConnection) throws {
+    _ = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.unsent SET merges = false
+        WHERE mirror = $1 AND tab = coalesce($2, tab) AND merges
+        """), [.int8(mirror), .text(table?.text)])
+  }
 
   // MARK: Sent writes
 

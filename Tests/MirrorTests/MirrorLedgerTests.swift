@@ -198,6 +198,36 @@ struct MirrorLedgerTests {
     #expect(writes.map(\.reason) == ["too many stars", "too long", nil])
   }
 
+  @Test(
+    "an unsent row is sent as the table has it if the file may not know all that the space lacks")
+  func whole() throws {
+    try connection.execute(
+      "CREATE TABLE tasks(id text PRIMARY KEY, title text); INSERT INTO tasks VALUES ('k1', 'x')")
+    var schema = SpaceSchema.empty
+    schema.tables["tasks"] = TableRules(
+      definition: DeclaredTable(key: "id", columns: [DeclaredColumn("title", .text)]))
+    let sql = MirrorSQL(table: try MirrorPlan(schema).tables[0], schema: "public", mirror: 1)
+    let ledger = MirrorLedger(number: 1)
+    let row = UnsentRow(table: "tasks", key: ["k1"], reason: "refused", canRetry: true)
+    func retried() throws -> [Bool] {
+      try ledger.unsent.store([row], connection)
+      _ = try connection.transaction { try ledger.unsent.retry([sql], most: 9, nil, $0) }
+      let writes = try ledger.captured(connection).writes
+      try connection.execute("DELETE FROM ferry_mirror.captured")
+      return writes.map(\.isRetry)
+    }
+    #expect(try retried() == [true])
+    try ledger.unsent.sendWhole(of: "notes", connection)
+    #expect(try retried() == [true])
+    for table: Name? in ["tasks", nil] {
+      try ledger.unsent.sendWhole(of: table, connection)
+      // The next reason changes nothing.
+      #expect(try retried() == [false])
+      try connection.execute("DELETE FROM ferry_mirror.unsent")
+      #expect(try retried() == [true])
+    }
+  }
+
   @Test("an unsent row is tried again as soon as a write frees its unique value, and not before")
   func held() throws {
     try capture(3)

@@ -24,11 +24,12 @@ struct RefusedRowTests {
         """
         CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, n INTEGER);
         CREATE TABLE ferry_quarantine(seq INTEGER PRIMARY KEY, entry INTEGER, tbl TEXT, record TEXT,
-          kind TEXT, code TEXT, detail TEXT, holder TEXT, reason TEXT);
+          kind TEXT, data TEXT, was TEXT, marks TEXT, code TEXT, detail TEXT, holder TEXT, reason TEXT);
         CREATE TABLE ferry_operations(seq INTEGER PRIMARY KEY, tbl TEXT, record TEXT, state INTEGER);
         CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
         INSERT INTO tasks VALUES ('t', -73);
-        INSERT INTO ferry_quarantine VALUES (11, 4, 'tasks', 't', '\(kind)', NULL, NULL, NULL, NULL);
+        INSERT INTO ferry_quarantine(seq, entry, tbl, record, kind, data, marks)
+          VALUES (11, 4, 'tasks', 't', '\(kind)', '{"n":-73}', '["+n"]');
         INSERT INTO ferry_refresh VALUES ('tasks', 't')
         """)
       database = try await LocalDatabase.open(path)

@@ -27,10 +27,10 @@ struct MirrorRefusalTests {
   }
 
   /// Both ways to capture programs' writes.
-  private static let captures = ["triggers", "log"]
+  static let captures = ["triggers", "log"]
 
   /// Ends a mirror. PostgreSQL would keep the log for it.
-  private static func end(_ run: ChildProcess, _ company: Company) async throws {
+  static func end(_ run: ChildProcess, _ company: Company) async throws {
     try await company.stage.mirror(["status", "crm"])
     try await stop(run)
     #expect(try await company.stage.mirror(["verify", "crm"]).output == "0 rows differ\n")

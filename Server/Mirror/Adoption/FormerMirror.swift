@@ -84,7 +84,7 @@ extension MirrorFile {
       try file.execute(
         """
         DELETE FROM "mirror.read"; DELETE FROM "mirror.later"; DELETE FROM "mirror.unsent";
-        DELETE FROM "mirror.dropped"
+        DELETE FROM "mirror.dropped"; DELETE FROM "mirror.lacking"
         """)
       try store(rows, except: former, file)
       for row in deferred {
@@ -193,6 +193,7 @@ extension MirrorComparison {
       // A program's write in progress is captured before its row is read again.
       _ = try connection.query(.once(recapture.lockDiffering))
       try parts.sides.reader?.catchUp(within: LogReader.roundLimit)
+      try parts.ledger.unsent.sendWhole(of: sql.table.name, connection)
       for statement in recapture.captureDiffering { try connection.execute(single: statement) }
       try parts.ledger.endFormer(sql.table.name, connection)
     }

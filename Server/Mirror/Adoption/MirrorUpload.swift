@@ -46,6 +46,7 @@ struct MirrorUpload: Sendable {
     let (ledger, reader) = (ledger, parts.sides.reader)
     let unfilled = try await parts.unfilledViews()
     let sql = sql.filter { !unfilled.contains($0.table.name) }
+    try await forgetChanges()
     var last = Int64.max
     while true {
       let count: Int64
@@ -60,5 +61,14 @@ struct MirrorUpload: Sendable {
       guard count > 0, count < last else { return true }
       last = count
     }
+  }
+
+  /// Forgets what the space lacks of unsent rows, if there are none any more.
+  private func forgetChanges() async throws {
+    let hasChanges = try await parts.replica.read { try UnsentChanges(database: $0).hasAny() }
+    guard hasChanges else { return }
+    let ledger = ledger
+    if try await pool.run({ try ledger.unsent.hasAny($0) }) { return }
+    try await parts.replica.write { try UnsentChanges(database: $0).forgetAll() }
   }
 }

@@ -6,13 +6,15 @@ struct RecaptureSQL {
 
   private var table: MirrorTable { sql.table }
 
-  private func capture(from: String, where condition: String) -> String {
+  private func capture(
+    from: String, where condition: String, former: String = "NULL"
+  ) -> String {
     let holds = sql.holds("t").map { " AND \($0)" } ?? ""
     return """
       \(sql.head) SELECT \(sql.mirror), \(sql.literal),
         CASE WHEN f.fault IS NULL THEN 'S'::"char" ELSE 'X'::"char" END, \(sql.keyText("t.")),
         CASE WHEN f.fault IS NULL THEN \(sql.columnNames) ELSE '{}' END,
-        CASE WHEN f.fault IS NULL THEN \(sql.columnTexts("t.")) ELSE ARRAY[f.fault] END, NULL
+        CASE WHEN f.fault IS NULL THEN \(sql.columnTexts("t.")) ELSE ARRAY[f.fault] END, \(former)
       FROM \(from) CROSS JOIN LATERAL (
         SELECT CASE \(sql.faults("t.").joined(separator: " ")) END AS fault) f
       WHERE \(condition)\(sql.andIsOfSpace)\(holds) ORDER BY \(sql.keyColumns) FOR SHARE OF t
@@ -63,10 +65,12 @@ struct RecaptureSQL {
   var captureUnsent: String {
     capture(
       from: """
-        \(sql.target) t JOIN (SELECT key FROM \(MirrorSQL.ledger).unsent
+        \(sql.target) t JOIN (SELECT key, merges FROM \(MirrorSQL.ledger).unsent
           WHERE mirror = \(sql.mirror) AND tab = \(sql.literal) AND retry ORDER BY at LIMIT $1::bigint) u
         ON ROW(\(sql.keyColumns)) = \(sql.row("u.key"))
-        """, where: "true")
+        """, where: "true",
+      // It marks a retry.
+      former: "CASE WHEN f.fault IS NULL AND u.merges THEN '{}'::text[] END")
   }
 
   /// Captures the delete of rows of `unsent` deleted by programs and due for a retry, the longest

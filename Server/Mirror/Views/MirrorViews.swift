@@ -288,6 +288,8 @@ extension MirrorRounds {
     let hasViews = parts.sql.contains { $0.view != nil }
     let views = hasViews ? try await pool.run { try ledger.uncomparedViews($0) } : []
     if !all, views.isEmpty { return }
+    // No comparison sees unsent rows.
+    if all { try await pool.run { try ledger.unsent.sendWhole($0) } }
     _ = try await MirrorComparison(parts: parts)
       .compare(repairing: .tables, of: all ? nil : views)
     if !views.isEmpty { try await pool.run { try ledger.recordComparison(of: views, $0) } }
