@@ -288,8 +288,11 @@ extension MirrorRounds {
     let hasViews = parts.sql.contains { $0.view != nil }
     let views = hasViews ? try await pool.run { try ledger.uncomparedViews($0) } : []
     if !all, views.isEmpty { return }
-    // No comparison sees unsent rows.
-    if all { try await pool.run { try ledger.unsent.sendWhole($0) } }
+    if all {
+      // No comparison sees unsent rows. A restored file may have changes that the space has by now.
+      try await pool.run { try ledger.unsent.sendWhole($0) }
+      try await replica.write { try UnsentChanges(database: $0).forgetAll() }
+    }
     _ = try await MirrorComparison(parts: parts)
       .compare(repairing: .tables, of: all ? nil : views)
     if !views.isEmpty { try await pool.run { try ledger.recordComparison(of: views, $0) } }
