@@ -184,7 +184,8 @@ struct LogWriter {
   /// Stops mirrors: they carry no row before both sides have been compared.
   private mutating func stop(_ mirrors: [Int64], _ table: String, _ reason: String) throws {
     _ = try begin()
-    for mirror in mirrors {
+    let members = mirrors.filter { $0 > 0 }
+    for mirror in members.isEmpty ? mirrors : members {
       try MirrorLedger(number: mirror).store(
         MirrorStop(table: table, reason: reason), connection)
       captured.insert(mirror)

@@ -16,7 +16,7 @@ extension LoggedParts {
       WITH w AS (
         INSERT INTO \(Self.ledger).captured(mirror, xid, at, tab, kind, key, names, vals, olds)
         SELECT mirror, xid, at, tab, kind, key, names, vals, olds
-        FROM (\(selections.joined(separator: "\nUNION ALL "))) l ORDER BY place, part
+        FROM (\(selections.joined(separator: "\nUNION ALL "))) l ORDER BY place, part, mirror
         RETURNING mirror)
       SELECT DISTINCT mirror FROM w
       """

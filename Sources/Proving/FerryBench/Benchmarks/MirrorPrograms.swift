@@ -11,6 +11,7 @@ extension Benchmark {
     let contest = Contest(rounds: context.size(3, quick: 1), context: context)
     let kinds: [(spaces: Int, capture: String)] = [
       (1, "triggers"), (1, "log"), (context.size(200, quick: 20), "triggers"),
+      (context.size(200, quick: 20), "log"),
     ]
     let writes = ProgramWrites.allCases.count
     context.begin(
@@ -90,13 +91,12 @@ private final class ProgramStage {
     let folder = ["--mirrors", directory.file("mirrors").path]
     let names =
       spaces == 1
-      ? ["--space", "account", "--capture", capture]
-      : ["--space-column", "account_id", "--space-name", "account-{}"]
+      ? ["--space", "account"] : ["--space-column", "account_id", "--space-name", "account-{}"]
     let adopted = try await ChildProcess.run(
       try Executables.ferryd(),
       [
         "mirror", "adopt", "all", "--server", daemon.url, "--database", database, "--table",
-        "notes",
+        "notes", "--capture", capture,
       ] + names + folder, within: .seconds(600))
     guard adopted.status == .exited(0) else { throw BenchError(adopted.error) }
     let mirror = try ChildProcess(try Executables.ferryd(), ["mirror", "run", "all"] + folder)
