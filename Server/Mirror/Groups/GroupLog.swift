@@ -41,7 +41,7 @@ extension MirrorGroupTables {
     }
   }
 
-  /// Publishes the tables again after somebody has dropped the publication.
+  /// Publishes the tables again after an administrator has dropped the publication.
   func publish(_ connection: PostgresConnection) throws {
     guard let group = try LogMembers.member(log, connection) else { return }
     for statement in MirrorLog.capture(group.tables.map(\.target), [], log) {
