@@ -13,8 +13,12 @@ actor Session {
     add LIST TITLE     add a task to the list with this number
     done N             check task N, or uncheck it
     title N TEXT       rename task N
-    share LIST NAME    share the list with people who join NAME
-    join NAME          take part in the lists that people share as NAME
+    share LIST SPACE   move the list to a space of its own, for several people
+    invite LIST        make a link for one other person
+    accept LINK        take part in another person's list
+    join SPACE         take part on this device, too
+    members LIST       show the people who take part
+    leave LIST         leave the list's space, and delete its lists here
     show               show all lists
     sync               exchange changes with the server
     conflicts          show values that lost against another device's
@@ -39,6 +43,8 @@ actor Session {
       write("\(mistake.reason); type help for the commands")
     } catch ReplicaError.offline(let reason) {
       write("offline: \(reason). Your changes stay here, and the next sync sends them.")
+    } catch ReplicaError.refused(let problem) {
+      write("the server refuses this: \(problem.detail)")
     } catch {
       write("\(error.localizedDescription)")
     }
@@ -54,7 +60,11 @@ actor Session {
     case "done": try await store.toggle(try await task(first))
     case "title": try await store.setTitle(try text(rest), of: try await task(first))
     case "share": try await store.share(try await list(first), as: try text(rest))
+    case "invite": write("\(try await store.invite(to: try await shared(first)))")
+    case "accept": try await store.accept(try text(first))
     case "join": try await store.join(try text(first))
+    case "members": try await showMembers(first)
+    case "leave": try await store.leave(try await shared(first))
     case "sync": write((try await store.sync()).summary ?? "nothing new")
     case "conflicts": try await showConflicts()
     case "keep": try await keep(first, rest)
@@ -70,6 +80,12 @@ actor Session {
 
   private func list(_ number: String) async throws -> TaskList {
     try pick(number, of: try await store.sections().map(\.list), "list")
+  }
+
+  private func shared(_ number: String) async throws -> TaskList {
+    let list = try await list(number)
+    guard list.space != store.home else { throw Mistake(reason: "share list \(number) first") }
+    return list
   }
 
   private func task(_ number: String) async throws -> Todo {
@@ -105,6 +121,12 @@ actor Session {
       }
     }
     return lines.isEmpty ? "no lists yet" : lines.joined(separator: "\n")
+  }
+
+  private func showMembers(_ number: String) async throws {
+    for member in try await store.members(of: try await shared(number)) {
+      write("\(member.user.name) (\(member.role))")
+    }
   }
 
   private func showConflicts() async throws {

@@ -18,10 +18,12 @@ final class TaskStore: Sendable {
   }
 
   /// Opens the file. Without a server the app works as well, and a later start may name one.
-  init(_ path: String, server: (url: String, space: String)?) async throws {
+  init(_ path: String, server: (url: String, space: String)?, token: String? = nil) async throws {
     replica =
       if let server {
-        try await Replica.open(path, server: server.url, space: server.space)
+        try await Replica.open(
+          path, server: server.url, space: server.space,
+          token: token.map { .fixed($0) } ?? .stored)
       } else {
         try await Replica.open(path)
       }
@@ -41,9 +43,9 @@ final class TaskStore: Sendable {
 
   // MARK: Sharing
 
-  /// Moves a list to a space that other people join by its name.
+  /// Moves a list to a space that the user creates. Other people take part by invitation.
   func share(_ list: TaskList, as space: String) async throws {
-    try await replica.spaces.join(space)
+    try await replica.spaces.create(space, title: list.name)
     try await replica.write { database in
       let tasks = Todo.all.where(Field("list") == list.id)
       _ = try TaskList.all.where(Field("id") == list.id).update(["space": space], in: database)
@@ -51,8 +53,29 @@ final class TaskStore: Sendable {
     }
   }
 
-  /// Takes part in the lists that other people share under a name.
+  /// Returns a link that makes one other user a member of a list's space.
+  func invite(to list: TaskList) async throws -> InvitationLink {
+    try await replica.spaces.replica(of: list.space).members
+      .invite(as: .writer, isOnce: true).link
+  }
+
+  /// Accepts an invitation. The next sync brings the lists of the space.
+  func accept(_ invitation: String) async throws {
+    try await replica.spaces.accept(invitation)
+  }
+
+  /// Takes part with this device in a space of which the user is a member already.
   func join(_ space: String) async throws { try await replica.spaces.join(space) }
+
+  func members(of list: TaskList) async throws -> [Member] {
+    try await replica.spaces.replica(of: list.space).members.all()
+  }
+
+  /// Ends the user's membership in a list's space. The lists of the space are deleted on this device, and stay
+  /// on those of the others.
+  func leave(_ list: TaskList) async throws {
+    try await replica.spaces.leave(list.space, endingMembership: true)
+  }
 
   /// The replicas of all spaces of the file.
   private var replicas: [Replica] {

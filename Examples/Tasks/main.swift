@@ -8,7 +8,9 @@ guard [1, 3].contains(arguments.count) else {
 }
 do {
   let server = arguments.count == 3 ? (url: arguments[1], space: arguments[2]) : nil
-  let store = try await TaskStore(arguments[0], server: server)
+  // The replica stores the user's token, so a later start needs none.
+  let token = ProcessInfo.processInfo.environment["FERRY_TOKEN"]
+  let store = try await TaskStore(arguments[0], server: server, token: token)
   let session = Session(store, isTerminal: isatty(1) == 1)
   // The keyboard blocks a thread of its own, so that the live view goes on.
   let (lines, typed) = AsyncStream<String>.makeStream()

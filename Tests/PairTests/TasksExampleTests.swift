@@ -11,11 +11,13 @@ struct TasksExampleTests {
 
   /// Runs commands to their end, and returns the lines printed by the app.
   private func run(
-    _ file: String, _ server: Server?, as user: String = "household", _ commands: String...
+    _ file: String, _ server: Server?, as user: String = "household", token: String? = nil,
+    _ commands: String...
   ) async throws -> [String] {
     let place = server.map { [$0.url, user] } ?? []
     let finished = try await ChildProcess.run(
       try Executables.ferryTasks(), [directory.file(file).path] + place,
+      environment: token.map { ["FERRY_TOKEN": $0] } ?? [:],
       directory: directory.url, input: commands.map { $0 + "\n" }.joined())
     #expect(finished.status == .exited(0), "\(finished.error)")
     return finished.output.split(separator: "\n").map(String.init)
@@ -60,17 +62,35 @@ struct TasksExampleTests {
     #expect(try await run("phone.db", server, "conflicts") == ["no conflicts"])
   }
 
-  @Test("two people share a list, and keep the others for themselves")
+  /// Makes a token of a user, with a space for the user's own lists.
+  private func user(_ name: String, _ server: Server) async throws -> String {
+    let made = try await server.ferryd(
+      "token", "create", "--owner", name, "--space", name, "--role", "writer")
+    try #require(made.status == .exited(0), "\(made.error)")
+    return made.output.trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+
+  /// Makes a list of Ada's in which Bob takes part by invitation. Returns the lines of Bob.
+  private func share(_ server: Server) async throws -> [String] {
+    let ada = try await run(
+      "ada.db", server, as: "ada", token: try await user("ada", server), "list Books",
+      "add 1 Return novel", "list Groceries", "add 2 Buy milk", "sync", "invite 2",
+      "share 2 family", "sync", "invite 2")
+    #expect(ada.contains("share list 2 first; type help for the commands"))
+    let link = try #require(ada.last)
+    return try await run(
+      "bob.db", server, as: "bob", token: try await user("bob", server), "list Bikes",
+      "accept \(link)", "sync", "show")
+  }
+
+  @Test("two people share a list by invitation, and keep the others for themselves")
   func shared() async throws {
-    let server = try await Server.start()
-    _ = try await run(
-      "ada.db", server, as: "ada", "list Books", "add 1 Return novel", "list Groceries",
-      "add 2 Buy milk", "sync", "share 2 family", "sync")
-    let joined = try await run(
-      "bob.db", server, as: "bob", "list Bikes", "join family", "sync", "show", "add 2 Buy tea",
-      "title 1 Buy oat milk", "sync")
+    let server = try await Server.start(.embedded, "--create-spaces", "*")
+    let joined = try await share(server)
     #expect(joined.contains("2. Groceries (shared as family)"))
     #expect(joined.allSatisfy { !$0.contains("Books") && !$0.contains("novel") })
+    _ = try await run(
+      "bob.db", server, as: "bob", "add 2 Buy tea", "title 1 Buy oat milk", "sync")
     // A conflict of the shared list.
     let ada = try await run(
       "ada.db", nil, "title 2 Buy two milks", "show")
@@ -88,6 +108,19 @@ struct TasksExampleTests {
     #expect(bob.contains("  1 [ ] Buy oat milk"))
     #expect(
       try await run("ada.db", server, as: "ada", "sync", "show").contains("  2 [ ] Buy oat milk"))
+  }
+
+  @Test("a member leaves a shared list, which stays with the others")
+  func left() async throws {
+    let server = try await Server.start(.embedded, "--create-spaces", "*")
+    _ = try await share(server)
+    let before = try await run("ada.db", server, as: "ada", "members 2", "leave 2")
+    #expect(before.prefix(2) == ["ada (admin)", "bob (writer)"])
+    #expect(before.last?.contains("make another member an admin first") == true)
+    #expect(try await run("bob.db", nil, "leave 2", "show") == ["1. Bikes"])
+    let after = try await run("ada.db", server, as: "ada", "sync", "members 2", "show")
+    #expect(after.contains("ada (admin)") && !after.contains("bob (writer)"))
+    #expect(after.contains("  2 [ ] Buy milk"))
   }
 
   @Test("the live view shows another device's change without a command")
