@@ -102,8 +102,9 @@ struct MirrorGroupLogTests {
       "SELECT title FROM tasks WHERE id IN (3, 40)", [["one"]])
     #expect(
       try stage.rows("SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal") == [])
-    let status = try await stage.mirror(["status", "all-1"]).output
-    #expect(status.contains("from PostgreSQL's log") && status.contains("log "), "\(status)")
+    let status = try await stage.mirror(["status", "all"]).output
+    #expect(
+      status.contains("from PostgreSQL's log") && status.contains("bytes are kept"), "\(status)")
     try await Self.stop(run)
     try await Self.end(company)
   }
@@ -194,7 +195,7 @@ struct MirrorGroupLogTests {
   func automatic() async throws {
     let company = try await Company.make(Self.tasks)
     _ = try await Self.adopt(company, capture: "auto")
-    let status = try await company.stage.mirror(["status", "all-1"]).output
+    let status = try await company.stage.mirror(["status", "all"]).output
     let isLogged = try company.stage.rows(Self.slots).count == 1
     // A transaction of another test may last too long.
     #expect(

@@ -43,7 +43,7 @@ enum MirrorGroupCommands {
     let (group, failed) = try await MirrorCommands.explained(name) {
       let configuration = try await configuration.choosingCapture(
         isAutomatic: isAutomatic, in: MirrorFolder(name, in: root))
-      let group = try await MirrorGroup.begin(configuration, in: root)
+      let group = try await MirrorGroup.begin(configuration, in: root, fallsBack: isAutomatic)
       return (group, try await group.beginMirrors().failed)
     }
     let mirrors = group.mirrors()
@@ -178,6 +178,10 @@ enum MirrorGroupCommands {
         ])
       }
       try output.lines(table.lines(width: Terminal.current().tableWidth))
+    }
+    let first = mirrors.lazy.compactMap { try? $0.value.get() }.first
+    if let first, first.log != nil || first.captureReason != nil {
+      try output.lines(first.captureLines)
     }
     for mirror in mirrors {
       if let error = mirror.error { try output.line("\(mirror.name): \(error)") }

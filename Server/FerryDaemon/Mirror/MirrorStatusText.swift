@@ -32,6 +32,18 @@ extension Mirror.Status {
     }
   }
 
+  /// The way to capture, and the kept log. The mirrors of a group have the same.
+  var captureLines: [String] {
+    var lines = ["capture    \(captureText)"]
+    guard let log else { return lines }
+    lines.append(
+      "log        " + (log.bytes.map { "\($0.grouped) bytes are kept" } ?? "the slot is lost"))
+    if log.isUnlimited {
+      lines.append("warning    without max_slot_wal_keep_size, the log may fill the disk")
+    }
+    return lines
+  }
+
   var lines: [String] {
     var lines = [
       "space      \(space)",
@@ -39,14 +51,7 @@ extension Mirror.Status {
       "role       \(role.name)",
     ]
     if let warning = role.warning { lines.append("warning    \(warning)") }
-    lines.append("capture    \(captureText)")
-    if let log {
-      lines.append(
-        "log        " + (log.bytes.map { "\($0.grouped) bytes are kept" } ?? "the slot is lost"))
-      if log.isUnlimited {
-        lines.append("warning    without max_slot_wal_keep_size, the log may fill the disk")
-      }
-    }
+    lines += captureLines
     lines += stops.map { "stopped    \($0)" }
     if let wayOut = stopped?.wayOut { lines.append("next       \(wayOut)") }
     if !fault.isEmpty { lines.append("fault      \(fault)") }

@@ -86,16 +86,24 @@ enum PlanCommand {
         next: "add --table NAME, or --add for a mirror that makes its tables")
     }
     if let pattern = arguments.stringIfPresent("space-name") {
-      let group = try MirrorGroupCommands.configuration(
-        name, try AdoptCommand.spaceColumn(arguments), pattern, arguments)
-      return try await MirrorPreviewer.adoption(group, in: folder)
+      let group = try await MirrorGroupCommands.configuration(
+        name, try AdoptCommand.spaceColumn(arguments), pattern, arguments
+      ).choosingCapture(isAutomatic: try MirrorCommands.isAutomatic(arguments), in: folder)
+      return try await MirrorPreviewer.adoption(group, in: folder).noting(group.captureReason)
     }
     let asked = try await MirrorCommands.choosingCapture(
       try AdoptCommand.adoption(name, arguments), folder, arguments)
-    var preview = try await MirrorPreviewer(asked, in: folder, token: token).adoption()
-    if let reason = asked.captureReason {
-      preview.notes.append("triggers capture: PostgreSQL's log cannot be read: \(reason)")
-    }
+    return try await MirrorPreviewer(asked, in: folder, token: token).adoption()
+      .noting(asked.captureReason)
+  }
+}
+
+extension MirrorPreview {
+  /// Returns the preview with the reason against the log; `nil` if there is none.
+  fileprivate func noting(_ reason: String?) -> MirrorPreview {
+    guard let reason else { return self }
+    var preview = self
+    preview.notes.append("triggers capture: PostgreSQL's log cannot be read: \(reason)")
     return preview
   }
 }

@@ -142,5 +142,5 @@ package struct MirrorAdopter: Sendable {
 
 extension PostgresError {
   /// True if a transaction of a program lasts too long for a lock, or for a new slot.
-  fileprivate var isLongTransaction: Bool { isWait || kind == .server && sqlState == "57014" }
+  var isLongTransaction: Bool { isWait || kind == .server && sqlState == "57014" }
 }

@@ -43,8 +43,25 @@ package struct MirrorGroup: Sendable {
   /// Begins a group: triggers on the tables record values without a mirror. After an interruption,
   /// the same call goes on. It also replaces the group's token, and forgets values without any row.
   ///
+  /// - Parameter fallsBack: whether triggers capture if a new group would read the log, and programs'
+  ///   transactions last too long for that.
   /// - Throws: ``MirrorFault`` for an unsuitable table; then nothing has changed.
   package static func begin(
+    _ configuration: MirrorGroupConfiguration, in root: String, fallsBack: Bool = false
+  ) async throws -> MirrorGroup {
+    let isNew = !MirrorFolder(configuration.name, in: root).isGroup
+    do {
+      return try await make(configuration, in: root)
+    } catch let error as PostgresError
+      where fallsBack && isNew && configuration.capture == .log && error.isLongTransaction
+    {
+      var other = configuration
+      (other.capture, other.captureReason) = (.triggers, error.message)
+      return try await make(other, in: root)
+    }
+  }
+
+  private static func make(
     _ configuration: MirrorGroupConfiguration, in root: String
   ) async throws -> MirrorGroup {
     _ = try SpacePattern(configuration.pattern)
