@@ -175,11 +175,12 @@ package final class Mirror: Sendable {
         onRound(try await rounds.figures(isStopped: false, isComplete: !hasMore))
         if hasMore { wake.yield() }
         pause = Self.pauseMin
-      } catch let stopped as MirrorStopped {
-        log("stopped", "\(stopped); \(stopped.wayOut)")
-        onRound(try await rounds.figures(isStopped: true))
-        throw stopped
       } catch {
+        if let stopped = error as? MirrorStopped, await !rounds.mayFollow(stopped) {
+          log("stopped", "\(stopped); \(stopped.wayOut)")
+          onRound(try await rounds.figures(isStopped: true))
+          throw stopped
+        }
         if Task.isCancelled { break }
         // Nothing travels until the right is granted.
         let isRefused = (error as? PostgresError)?.isAboutRights == true

@@ -90,6 +90,7 @@ package struct MirrorLedger: Sendable {
       function text PRIMARY KEY, definition text NOT NULL);
     CREATE TABLE IF NOT EXISTS ferry_mirror.stops(  -- tables with a write that was not captured
       mirror bigint NOT NULL, tab text NOT NULL, reason text NOT NULL,
+      definition boolean NOT NULL DEFAULT false,  -- the reason: a fitting one ends the stop
       at timestamptz NOT NULL DEFAULT clock_timestamp());
     CREATE TABLE IF NOT EXISTS ferry_mirror.adopted(
       mirror bigint NOT NULL, tab text NOT NULL,

@@ -55,6 +55,8 @@ package final class MirrorRounds: Sendable {
   let followed = Mutex<MirrorConfiguration?>(nil)
   /// The version of the space's schema with which changed definitions were refused.
   let refusing = Mutex<Int64?>(nil)
+  /// True if the last look found a definition with which the mirror cannot go on.
+  let isUnfit = Mutex(false)
   /// Held by a round, and before a pull.
   private let turn = AsyncTurn()
   /// The file for the schema of the tables; `nil` before the first round.

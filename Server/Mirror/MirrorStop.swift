@@ -9,15 +9,20 @@ package struct MirrorStop: Sendable, Equatable, CustomStringConvertible {
   /// Empty if several tables may be the reason.
   package var table: String
   package var reason: String
+  /// True if a definition is the reason: the mirror goes on by itself with one that fits.
+  package var isAboutDefinition = false
 
   package var description: String { (table.isEmpty ? "" : "table \(table): ") + reason }
+
+  /// The SQL of whether a definition is the reason for a failed capture, and not a missing right.
+  static let isAboutDefinition = "(SQLSTATE LIKE '42%' AND SQLSTATE <> '42501')"
 
   /// Returns the SQL to record a stop in the transaction of the program's write. One record is
   /// enough.
   static func insertion(of mirror: Int64, _ table: Name) -> String {
     """
-    INSERT INTO \(MirrorSQL.ledger).stops(mirror, tab, reason)
-          SELECT \(mirror), \(quoted(postgres: table.text)), SQLERRM
+    INSERT INTO \(MirrorSQL.ledger).stops(mirror, tab, reason, definition)
+          SELECT \(mirror), \(quoted(postgres: table.text)), SQLERRM, \(isAboutDefinition)
           WHERE NOT EXISTS (SELECT FROM \(MirrorSQL.ledger).stops s
             WHERE s.mirror = \(mirror) AND s.tab = \(quoted(postgres: table.text)));
         \(MirrorLedger.notification(of: mirror))
@@ -39,9 +44,9 @@ package struct MirrorStopped: Error, CustomStringConvertible {
 
   /// The next step of a user.
   package var wayOut: String {
-    "give the tables their former names and types, and run "
-      + "`ferryd mirror verify \(name) --repair space`: the space gets the tables' rows; "
-      + "or remove the mirror, and adopt the tables as they are now"
+    "give the tables their former names and types, and start the mirror again: it compares all rows; "
+      + "if it is still stopped, run `ferryd mirror verify \(name) --repair space`: the space gets the "
+      + "tables' rows; or remove the mirror, and adopt the tables as they are now"
   }
 }
 
@@ -52,10 +57,8 @@ extension MirrorLedger {
   func stops(_ connection: PostgresConnection) throws -> [MirrorStop] {
     let rows = try foundStops(connection)
     // Nothing else shows that writes may have been missed.
-    for row in rows where try row.bool(2) {
-      try store(MirrorStop(table: try row.text(0), reason: try row.text(1)), connection)
-    }
-    let stops = try rows.map { MirrorStop(table: try $0.text(0), reason: try $0.text(1)) }
+    for row in rows where try row.bool(2) { try store(Self.stop(row), connection) }
+    let stops = try rows.map(Self.stop)
     let unlogged = try MirrorLog.stops(number, connection)
     for stop in unlogged { try store(stop, connection) }
     return stops + unlogged.filter { stop in !stops.contains { $0.table == stop.table } }
@@ -63,11 +66,14 @@ extension MirrorLedger {
 
   /// Returns the same tables, and stores nothing.
   func presentStops(_ connection: PostgresConnection) throws -> [MirrorStop] {
-    let stops = try foundStops(connection).map {
-      MirrorStop(table: try $0.text(0), reason: try $0.text(1))
-    }
+    let stops = try foundStops(connection).map(Self.stop)
     let unlogged = try MirrorLog.stops(number, connection)
     return stops + unlogged.filter { stop in !stops.contains { $0.table == stop.table } }
+  }
+
+  private static func stop(_ row: PostgresRow) throws -> MirrorStop {
+    MirrorStop(
+      table: try row.text(0), reason: try row.text(1), isAboutDefinition: try row.bool(3))
   }
 
   private func foundStops(_ connection: PostgresConnection) throws -> PostgresRows {
@@ -75,8 +81,8 @@ extension MirrorLedger {
       PostgresStatement(
         "mirror_stops",
         """
-        SELECT tab, min(reason), bool_or(is_new) FROM (
-          SELECT tab, reason, false AS is_new FROM ferry_mirror.stops WHERE mirror = $1
+        SELECT tab, min(reason), bool_or(is_new), bool_and(definition) FROM (
+          SELECT tab, reason, false AS is_new, definition FROM ferry_mirror.stops WHERE mirror = $1
           UNION ALL
           SELECT c.tab, CASE WHEN r.oid IS NULL THEN 'the table is gone'
             WHEN l.names IS NOT NULL THEN 'column ' || l.names || ' is gone'
@@ -85,7 +91,7 @@ extension MirrorLedger {
             WHEN row_security_active(r.oid) THEN
               'row-level security hides rows from role ' || current_user || ': give it BYPASSRLS'
             ELSE 'triggers of the mirror are gone or disabled' END,
-            r.oid IS NULL OR l.names IS NULL
+            r.oid IS NULL OR l.names IS NULL, r.oid IS NULL OR l.names IS NOT NULL
           FROM ferry_mirror.recorded c CROSS JOIN LATERAL (
             SELECT to_regclass(c.target)::oid AS oid) r
           CROSS JOIN LATERAL (
@@ -111,9 +117,12 @@ extension MirrorLedger {
     _ = try connection.query(
       .once(
         """
-        INSERT INTO ferry_mirror.stops(mirror, tab, reason) SELECT $1, $2, $3
+        INSERT INTO ferry_mirror.stops(mirror, tab, reason, definition) SELECT $1, $2, $3, $4
         WHERE NOT EXISTS (SELECT FROM ferry_mirror.stops WHERE mirror = $1 AND tab = $2)
-        """), [.int8(number), .text(stop.table), .text(stop.reason)])
+        """),
+      [
+        .int8(number), .text(stop.table), .text(stop.reason), .bool(stop.isAboutDefinition),
+      ])
     // A running mirror stops at once, although nothing may travel.
     try connection.execute(single: "SELECT pg_notify('\(Self.channel)', '\(number)')")
   }

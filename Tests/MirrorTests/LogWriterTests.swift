@@ -78,6 +78,47 @@ struct LogWriterTests {
     ).map { try $0.text(0) }.joined(separator: " ")
   }
 
+  /// Writes a row of a relation of the log. Returns the captured writes, and the stops.
+  private func captured(_ relation: PgoutputRelation) throws -> (String, [MirrorStop]) {
+    var writer = LogWriter(connection, log)
+    writer.use([sql])
+    try writer.add(
+      ReplicatedPart(
+        xid: 700, commit: .zero, time: 0,
+        changes: [.insert(relation, new: Self.row("1", "new"))], end: .zero))
+    _ = try writer.commit(.zero)
+    let writes = try connection.query(
+      .once("SELECT kind::text || key[1] FROM ferry_mirror.captured ORDER BY id")
+    ).map { try $0.text(0) }.joined(separator: " ")
+    return (writes, try MirrorLedger(number: 1).stops(connection))
+  }
+
+  @Test("a write under other names is captured if the table has its name again, and else a stop")
+  func otherNames() throws {
+    try connection.execute(
+      """
+      INSERT INTO ferry_mirror.recorded(mirror, tab, target, function, triggers, columns, shape)
+      SELECT 1, 'tasks', 'public.tasks', '', 0, '{id,title}',
+        \(TableShape.sql("'public.tasks'::regclass::oid"));
+      CREATE PUBLICATION ferry_mirror_1 FOR TABLE tasks; ALTER TABLE tasks REPLICA IDENTITY FULL
+      """)
+    let found = try connection.query(.once("SELECT 'public.tasks'::regclass::oid::bigint"))
+    var relation = Self.relation
+    relation.id = UInt32(try found.first?.int8(0) ?? 0)
+    relation.name = "jobs"
+    #expect(try captured(relation) == ("I1", []))
+    relation.columns[1].name = "name"
+    let (writes, stops) = try captured(relation)
+    #expect(writes == "I1")
+    #expect(stops.map(\.table) == ["tasks"] && stops.map(\.isAboutDefinition) == [true])
+    #expect(try MirrorLedger(number: 1).otherShapes(connection).map(\.table) == ["tasks"])
+    try connection.execute("DELETE FROM ferry_mirror.stops; ALTER TABLE tasks RENAME TO jobs")
+    let gone = try captured(relation)
+    #expect(gone.0 == "I1" && gone.1.map(\.table) == ["tasks"])
+    #expect(gone.1.map(\.isAboutDefinition) == [true])
+    #expect(try MirrorLedger(number: 1).otherShapes(connection).isEmpty)
+  }
+
   @Test(
     "the rows between two marks of a table are the step's, and all others are captured",
     arguments: [

@@ -1,3 +1,4 @@
+import FerryProtocol
 import FerryTestSupport
 import Testing
 
@@ -46,6 +47,26 @@ struct LoggedRowTests {
     #expect(text([0, 1, 2, 3]) == #"("it's ""one"" \\ two",,"","(,)")"#)
     // A new column is NULL, and a dropped one is left out.
     #expect(text([3, nil]) == #"("(,)",)"#)
+  }
+
+  @Test("a write counts with the names of its time, or not at all")
+  func places() {
+    let columns: [Name] = ["id", "title", "n"]
+    func places(_ logged: [Name], _ needed: Set<Name>, comparesOrder: Bool = true) -> [Int?]? {
+      LoggedRow.places(of: columns, in: logged, needed, comparesOrder: comparesOrder)
+    }
+    let all = Set(columns)
+    #expect(places(["id", "gone", "title", "n"], all) == [0, 2, 3])
+    // A new column does not travel yet.
+    #expect(places(["id", "title"], ["id", "title"]) == [0, 1, nil])
+    #expect(places(["id", "name", "n"], all) == nil)
+    #expect(places(["id", "name", "n"], ["id", "n"]) == [0, nil, 2])
+    // Two columns had each other's name.
+    #expect(places(["id", "n", "title"], all) == nil)
+    // The order of a partition's columns is another one.
+    #expect(places(["n", "title", "id"], all, comparesOrder: false) == [2, 1, 0])
+    // A column of the mirror has another name now.
+    #expect(places(["id", "title", "n"], all.union(["name"])) == nil)
   }
 
   @Test("marks of the mirror are read, and those of others are not")

@@ -154,6 +154,14 @@ struct TableChangeTests {
     #expect(back.recaptured.isEmpty && back.definition.columns.map(\.name) == ["title", "n"])
   }
 
+  @Test("a table as before is followed without a change: writes of meanwhile may be missing")
+  func back() throws {
+    let same = try #require(
+      followed(try change(to: (1, Self.id), (2, Self.title), (3, Self.count))))
+    #expect(same.shown.isEmpty && same.adoption.columns == ["title", "n"])
+    #expect(same.definition.columns.map(\.name) == ["title", "n"])
+  }
+
   @Test("a renamed column that is made again is known by the new number")
   func madeAgain() throws {
     let saved = [RenamedColumn(former: "title", present: "name", place: 2)]

@@ -182,6 +182,95 @@ struct MirrorFollowingTests {
     try await Self.end(run, company)
   }
 
+  /// Gives columns other names, runs `writes`, and gives them the former names again.
+  private static func renameForAWhile(
+    _ company: Company, _ names: [(String, String)], _ writes: String
+  ) throws {
+    for (former, new) in names {
+      try company.stage.sql("ALTER TABLE tasks RENAME \(former) TO \(new)")
+    }
+    try company.stage.sql(writes)
+    for (former, new) in names.reversed() {
+      try company.stage.sql("ALTER TABLE tasks RENAME \(new) TO \(former)")
+    }
+  }
+
+  @Test(
+    "a column that has its name again loses no write of meanwhile, and no person has to help",
+    arguments: captures)
+  func renamedBack(_ capture: String) async throws {
+    let company = try await Self.adopted(capture)
+    let (stage, device) = (company.stage, company.device)
+    try Self.renameForAWhile(
+      company, [("title", "name")],
+      """
+      UPDATE tasks SET name = 'eins' WHERE id = 1; UPDATE tasks SET n = 9 WHERE id = 2;
+      INSERT INTO tasks VALUES (3, 'three', 3), (4, 'four', 4)
+      """)
+    try stage.sql("UPDATE tasks SET n = 5 WHERE id = 1; DELETE FROM tasks WHERE id = 4")
+    try await device.write("UPDATE tasks SET title = 'zwei' WHERE id = 2")
+    try await device.exchangeAll()
+    var run = try stage.run()
+    let query = "SELECT CAST(id AS text), title, CAST(n AS text) FROM tasks ORDER BY id"
+    try await company.expectEqual(query, count: 3)
+    try await stage.eventuallyRows("SELECT title FROM tasks WHERE id = 2", [["zwei"]])
+    // The running mirror meets any state in between.
+    for count in 1...8 {
+      try Self.renameForAWhile(
+        company, [("title", "name")],
+        "UPDATE tasks SET name = name || '\(count)', n = n + 1 WHERE id < 3")
+      try stage.sql("UPDATE tasks SET n = n + 1 WHERE id = 3")
+    }
+    try await company.expectEqual(query, count: 3)
+    #expect(try stage.rows("SELECT title FROM tasks WHERE id = 1") == [["eins12345678"]])
+    run.send(SIGTERM)
+    #expect(try await run.exitStatus() == .exited(0))
+    // Each name is there all the time, of another column.
+    try Self.renameForAWhile(
+      company, [("title", "x"), ("n", "title"), ("x", "n")],
+      "UPDATE tasks SET n = 'drei', title = 33 WHERE id = 3; INSERT INTO tasks VALUES (5, 'five', 5)"
+    )
+    run = try stage.run()
+    try await company.expectEqual(query, count: 4)
+    #expect(try await device.rows("SELECT title, n FROM tasks WHERE id = 3") == [["drei", 33]])
+    try await Self.end(run, company)
+  }
+
+  @Test(
+    "a table with another name stops the mirror, and the former name ends the stop without a loss",
+    arguments: captures)
+  func renamedTable(_ capture: String) async throws {
+    let company = try await Self.adopted(capture)
+    let (stage, device) = (company.stage, company.device)
+    var run = try stage.run()
+    try stage.sql("UPDATE tasks SET n = 3 WHERE id = 1")
+    try await stage.quiet()
+    try stage.sql(
+      """
+      ALTER TABLE tasks RENAME TO jobs; UPDATE jobs SET title = 'eins' WHERE id = 1;
+      INSERT INTO jobs VALUES (3, 'three', 3); DELETE FROM jobs WHERE id = 2
+      """)
+    #expect(try await run.exitStatus() == .exited(4))
+    let status = try await stage.mirror(["status", "crm"], exits: 4).output
+    #expect(status.contains("stopped    table tasks: "), "\(status)")
+    #expect(status.contains("former names and types, and start the mirror again"), "\(status)")
+    try await device.write("UPDATE tasks SET n = 7 WHERE id = 1")
+    try await device.exchangeAll()
+    try await stage.mirror(["run", "crm"], exits: 4)
+    try stage.sql(
+      """
+      UPDATE jobs SET title = 'drei' WHERE id = 3; ALTER TABLE jobs RENAME TO tasks;
+      INSERT INTO tasks VALUES (4, 'four', 4)
+      """)
+    run = try stage.run()
+    try await company.expectEqual(
+      "SELECT CAST(id AS text), title, CAST(n AS text) FROM tasks ORDER BY id", count: 3)
+    #expect(
+      try stage.rows("SELECT id::text, title FROM tasks ORDER BY id")
+        == [["1", "eins"], ["3", "drei"], ["4", "four"]])
+    try await Self.end(run, company)
+  }
+
   @Test(
     "other types with the same values on devices are followed, also with other values",
     arguments: captures)

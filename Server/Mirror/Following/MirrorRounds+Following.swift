@@ -25,10 +25,25 @@ extension MirrorRounds {
     return refusing.withLock { $0 } != (try await presentSchema().version)
   }
 
+  /// Returns `true` if the next look may end a stop: only definitions are the reason, and they have
+  /// changed again. A failure is a reason to look again.
+  func mayFollow(_ stopped: MirrorStopped) async -> Bool {
+    guard configuration.follows, !isUnfit.withLock({ $0 }),
+      stopped.stops.allSatisfy(\.isAboutDefinition)
+    else { return false }
+    let ledger = ledger
+    let tables = try? await pool.run { connection in
+      try ledger.isAdopting(connection)
+        ? [] : Set(ledger.otherShapes(connection).map(\.table.text))
+    }
+    return tables.map { tables in stopped.stops.allSatisfy { tables.contains($0.table) } } ?? true
+  }
+
   /// Follows changed definitions as far as devices can go on. Returns the followed tables: the
   /// mirror's functions are to be made again. Others are recorded as stopped.
   func adapt() async throws -> [FollowedTable] {
     guard configuration.follows else { return [] }
+    isUnfit.withLock { $0 = false }
     let (ledger, configuration) = (ledger, configuration)
     let shapes = try await pool.run { connection in
       try ledger.isAdopting(connection) ? [] : try ledger.otherShapes(connection)
@@ -53,15 +68,18 @@ extension MirrorRounds {
     }
     var stops: [MirrorStop] = []
     for case (let shape, .stopped(let reason)) in changes {
-      stops.append(MirrorStop(table: shape.table.text, reason: reason))
+      stops.append(
+        MirrorStop(table: shape.table.text, reason: reason, isAboutDefinition: true))
     }
     if !stops.isEmpty {
+      isUnfit.withLock { $0 = true }
       let found = stops
       try await pool.run { connection in for stop in found { try ledger.store(stop, connection) } }
       return []
     }
     // The reason is found with the other stops.
     if changes.contains(where: { $0.1 == .lost }) {
+      isUnfit.withLock { $0 = true }
       refusing.withLock { $0 = pulled.version }
       return []
     }
@@ -76,6 +94,9 @@ extension MirrorRounds {
     self.followed.withLock { $0 = settings }
     for table in followed where !table.shown.isEmpty {
       sides.log("followed", "table \(table.name): \(table.shown)")
+    }
+    for shape in shapes where shape.former == shape.present {
+      sides.log("compare", "table \(shape.table) has had another definition for a while")
     }
     let present = try settings.plan(published, here: Set(try await replica.status().tables))
     try await readLogged(present)

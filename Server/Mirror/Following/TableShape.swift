@@ -48,20 +48,27 @@ struct TableShape: Sendable, Equatable, Decodable {
 
 /// The shapes of a mirror's tables; all calls block.
 extension MirrorLedger {
-  /// Returns `true` if a table has another shape than the stored one. A table without one is not
-  /// followed.
+  /// The condition of a recorded table `r` with a write that its definition kept from being captured.
+  private static let isMissed = """
+    EXISTS (SELECT FROM ferry_mirror.stops x
+      WHERE x.mirror = r.mirror AND x.tab = r.tab AND x.definition)
+    """
+
+  /// Returns `true` if a table has another shape than the stored one, or has had it since. A table
+  /// without one is not followed.
   func hasOtherShapes(_ connection: PostgresConnection) throws -> Bool {
     try connection.query(
       PostgresStatement(
         "mirror_shapes",
         """
         SELECT EXISTS (SELECT FROM ferry_mirror.recorded r WHERE r.mirror = $1 AND r.shape <> ''
-          AND r.shape <> coalesce(\(TableShape.sql("to_regclass(r.target)::oid")), ''))
+          AND (r.shape <> coalesce(\(TableShape.sql("to_regclass(r.target)::oid")), '')
+            OR \(Self.isMissed)))
         """), [.int8(number)]
     ).first?.bool(0) ?? false
   }
 
-  /// A table with another shape.
+  /// A table with another shape. The present one may be the stored one again.
   struct OtherShape: Sendable {
     var table: Name
     /// The columns with recorded writes.
@@ -82,14 +89,14 @@ extension MirrorLedger {
     }
   }
 
-  /// Returns the existing tables with other shapes.
+  /// Returns the existing tables with other shapes, also those that had another one for a while.
   func otherShapes(_ connection: PostgresConnection) throws -> [OtherShape] {
     try connection.query(
       .once(
         """
         SELECT r.tab, r.shape, s.shape, r.columns FROM ferry_mirror.recorded r CROSS JOIN LATERAL (
           SELECT \(TableShape.sql("to_regclass(r.target)::oid")) AS shape) s
-        WHERE r.mirror = $1 AND r.shape <> '' AND s.shape <> r.shape ORDER BY r.tab
+        WHERE r.mirror = $1 AND r.shape <> '' AND (s.shape <> r.shape OR \(Self.isMissed)) ORDER BY r.tab
         """), [.int8(number)]
     ).compactMap { row in
       let text = try row.text(2)

@@ -99,8 +99,8 @@ struct GroupCapture {
   /// Stops all mirrors of the table.
   private var stop: String {
     """
-    INSERT INTO \(MirrorSQL.ledger).stops(mirror, tab, reason)
-          SELECT m, \(literal), SQLERRM FROM unnest(\(members)) m
+    INSERT INTO \(MirrorSQL.ledger).stops(mirror, tab, reason, definition)
+          SELECT m, \(literal), SQLERRM, \(MirrorStop.isAboutDefinition) FROM unnest(\(members)) m
           WHERE NOT EXISTS (SELECT FROM \(MirrorSQL.ledger).stops s
             WHERE s.mirror = m AND s.tab = \(literal));
           \(notify)

@@ -36,12 +36,14 @@ struct LogWriter {
   private var logged = LoggedParts([])
   /// The mirrors of a group.
   private var known = LogMembers.Known()
-  /// The tables of partitions, by their identifiers; `nil` for those of no table any more.
-  private var partitions: [UInt32: [String]?] = [:]
+  /// The tables of partitions, and tables that had another name for a while, by their identifiers;
+  /// `nil` if there is no such table any more.
+  private var others: [UInt32: [String]?] = [:]
   private var pending: [Pending] = []
   private var bytes = 0
-  /// Columns of the tables as they are now, in order, by the quoted names of the tables.
-  private var columns: [String: [String]] = [:]
+  /// Columns of the tables as they are now, in order, and those with values in the log, by the quoted
+  /// names of the tables.
+  private var columns: [String: (all: [Name], logged: [Name])] = [:]
   /// Values of the space columns, by table: those that have a mirror or are recorded, and new ones.
   private var seen: [[String]: Set<ArraySlice<UInt8>>] = [:]
   private var unseen: [[String]: Set<ArraySlice<UInt8>>] = [:]
@@ -77,26 +79,42 @@ struct LogWriter {
 
   private mutating func use(_ parts: LoggedParts) {
     logged = parts
-    (columns, partitions, seen) = ([:], [:], [:])
+    (columns, others, seen) = ([:], [:], [:])
   }
 
   /// Returns the table of a relation, also of a partition; `nil` if there is none.
   private mutating func table(of relation: PgoutputRelation) throws -> [String]? {
     let name = [relation.schema, relation.name]
     if logged.places[name] != nil { return name }
-    guard hasPartitions else { return nil }
-    if let known = partitions[relation.id] { return known }
-    let root = try connection.query(
+    if let known = others[relation.id] { return known }
+    let present = try connection.query(
       .once(
         """
         SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c
           JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-        WHERE c.oid = pg_partition_root($1::bigint::oid)
+        WHERE c.oid = coalesce(pg_partition_root($1::bigint::oid)::oid, $1::bigint::oid)
         """), [.int8(Int64(relation.id))]
     ).first.map { [try $0.text(0), try $0.text(1)] }
-    let found = root.flatMap { logged.places[$0] == nil ? nil : $0 }
-    partitions[relation.id] = found
+    let found = present.flatMap { logged.places[$0] == nil ? nil : $0 }
+    others[relation.id] = found
     return found
+  }
+
+  /// Stops the mirrors because of a write to a relation with the name of no table.
+  private mutating func stop(at relation: PgoutputRelation) throws {
+    let followed = try connection.query(
+      .once(
+        """
+        SELECT tab FROM ferry_mirror.recorded
+        WHERE mirror = $1 AND shape <> '' AND shape::json ->> 'relation' = $2::bigint::text
+        """), [.int8(log.number), .int8(Int64(relation.id))]
+    ).first?.text(0)
+    guard let followed else {
+      return try stop(
+        logged.mirrors, relation.name, "a table of another name has the writes to it")
+    }
+    try stop(
+      logged.mirrors, followed, "its name is \(relation.name) now", isAboutDefinition: true)
   }
 
   // MARK: Changes
@@ -133,8 +151,7 @@ struct LogWriter {
         // It may be of a partition that is detached or gone by now.
         hasGap = hasGap || hasPartitions
         if hasPartitions { return }
-        return try stop(
-          logged.mirrors, relation.name, "a table of another name has the writes to it")
+        return try stop(at: relation)
       }
       let parts = logged.places[table] ?? []
       let own = open.flatMap { logged.functions[$0] }.flatMap {
@@ -182,12 +199,14 @@ struct LogWriter {
   }
 
   /// Stops mirrors: they carry no row before both sides have been compared.
-  private mutating func stop(_ mirrors: [Int64], _ table: String, _ reason: String) throws {
+  private mutating func stop(
+    _ mirrors: [Int64], _ table: String, _ reason: String, isAboutDefinition: Bool = false
+  ) throws {
     _ = try begin()
+    let stop = MirrorStop(table: table, reason: reason, isAboutDefinition: isAboutDefinition)
     let members = mirrors.filter { $0 > 0 }
     for mirror in members.isEmpty ? mirrors : members {
-      try MirrorLedger(number: mirror).store(
-        MirrorStop(table: table, reason: reason), connection)
+      try MirrorLedger(number: mirror).store(stop, connection)
       captured.insert(mirror)
     }
   }
@@ -230,7 +249,9 @@ struct LogWriter {
     for part in used {
       guard let error = try capture([part]) else { continue }
       let found = logged.parts[part]
-      try stop(found.mirrors.map(\.mirror), found.table.name, error.message)
+      // A comparison brings the rows, whatever the reason was.
+      try stop(
+        found.mirrors.map(\.mirror), found.table.name, error.message, isAboutDefinition: true)
     }
   }
 
@@ -240,7 +261,7 @@ struct LogWriter {
     _ = try begin()
     for (table, values) in unseen.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
       guard let logged = logged.columns[table], let column = logged.column else { continue }
-      let columns = try columns(of: logged.target).map { $0 == column ? 0 : nil }
+      let columns = try columns(of: logged.target).all.map { $0 == Name(column) ? 0 : nil }
       var rows = PostgresArray<String>()
       for value in values { rows.append(utf8: LoggedRow.text([.text(value)], columns)) }
       var parameters: PostgresParameters = [.int8(-log.number)]
@@ -276,7 +297,9 @@ struct LogWriter {
   private mutating func appendRows(
     of part: Int, _ transaction: UInt64, _ parameters: inout PostgresParameters
   ) throws {
-    let names = try columns(of: logged.parts[part].table.target)
+    let table = logged.parts[part].table
+    let names = try columns(of: table.target)
+    let needed = table.needed(of: names.logged)
     var (places, times) = (PostgresArray<Int64>(), PostgresArray<Int64>())
     var (xids, own) = (PostgresArray<String>(), PostgresArray<Int64>())
     var (old, new) = (PostgresArray<String>(), PostgresArray<String>())
@@ -286,8 +309,14 @@ struct LogWriter {
       if let known, known.0 == change.relation {
         columns = known.1
       } else {
-        let logged = change.relation.columns.map(\.name)
-        columns = names.map { logged.firstIndex(of: $0) }
+        let logged = change.relation.columns.map { Name($0.name) }
+        let found = LoggedRow.places(
+          of: names.all, in: logged, needed, comparesOrder: !table.isPartitioned)
+        guard let found else {
+          throw PostgresError(
+            .server, "columns had other names at the time of a write", sqlState: "42703")
+        }
+        columns = found
         known = (change.relation, columns)
       }
       places.append(Int64(place))
@@ -315,15 +344,16 @@ struct LogWriter {
     }
   }
 
-  private mutating func columns(of target: String) throws -> [String] {
+  private mutating func columns(of target: String) throws -> (all: [Name], logged: [Name]) {
     if let known = columns[target] { return known }
-    let found = try connection.query(
+    let rows = try connection.query(
       .once(
         """
-        SELECT attname::text FROM pg_catalog.pg_attribute
+        SELECT attname::text, attgenerated = '' FROM pg_catalog.pg_attribute
         WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
         """), [.text(target)]
-    ).map { try $0.text(0) }
+    ).map { (Name(try $0.text(0)), try $0.bool(1)) }
+    let found = (rows.map(\.0), rows.filter(\.1).map(\.0))
     columns[target] = found
     return found
   }
@@ -343,8 +373,8 @@ struct LogWriter {
         WHERE mirror = $1
         """), [.int8(log.number), .text(end.description), .bool(hasGap)])
     try connection.execute("COMMIT")
-    // A partition may be another table's by the next transaction.
-    defer { (transaction, captured, hasGap, partitions) = (nil, [], false, [:]) }
+    // A partition may be another table's by the next transaction, and a table have another name.
+    defer { (transaction, captured, hasGap, others) = (nil, [], false, [:]) }
     if hasGap { return .all }
     return captured.isEmpty ? .nothing : .mirrors(captured)
   }

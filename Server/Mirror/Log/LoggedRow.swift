@@ -21,6 +21,23 @@ struct LoggedRow: Sendable, Equatable {
     if [old, new].contains(where: { $0?.contains(.unchanged) == true }) { return nil }
   }
 
+  /// Returns the position in a logged row of each column of the table; `nil` for a column that the log
+  /// does not have, such as a new one. Returns no positions if a needed column had another name at the
+  /// time of the write: it is absent, or two of them have exchanged their names.
+  ///
+  /// - Parameters:
+  ///   - columns: those of the table as it is now, by their numbers.
+  ///   - logged: those of the log. A new name changes no number, so the order stays.
+  ///   - comparesOrder: false for a partition, which has an order of its own.
+  static func places(
+    of columns: [Name], in logged: [Name], _ needed: Set<Name>, comparesOrder: Bool
+  ) -> [Int?]? {
+    let (now, then) = (columns.filter(needed.contains), logged.filter(needed.contains))
+    guard now.count == needed.count, Set(then) == needed, !comparesOrder || now == then
+    else { return nil }
+    return columns.map { logged.firstIndex(of: $0) }
+  }
+
   /// Returns a row as the text of a composite value (PostgreSQL manual, "Composite Types").
   ///
   /// - Parameter columns: the position in `values` of each column of the table, as it is now; `nil`

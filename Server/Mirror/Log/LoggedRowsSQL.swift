@@ -17,10 +17,13 @@ struct LoggedRowsSQL {
 
   /// The table as the reader needs it.
   var table: LoggedTable {
-    LoggedTable(
+    let adoption = sql.table.adoption
+    let spaces = [column, adoption?.space?.name].compactMap(\.self)
+    return LoggedTable(
       schema: sql.schema, name: sql.table.name.text, target: sql.target,
-      isPartitioned: sql.table.adoption?.isPartitioned == true, column: column, writes: writes,
-      merging: OverwriteSQL.merging(of: sql))
+      isPartitioned: adoption?.isPartitioned == true, column: column,
+      needed: sql.table.all.map(\.name.text) + spaces, hasCondition: adoption?.condition != nil,
+      writes: writes, merging: OverwriteSQL.merging(of: sql))
   }
 
   /// The SQL of the captured writes `v` of a logged row `x`.

@@ -12,6 +12,10 @@ struct LoggedTable: Codable, Sendable, Hashable {
   var isPartitioned = false
   /// The column with the space of a row; `nil` if all rows may be of each mirror.
   var column: String?
+  /// The columns that the SQL needs of a row.
+  var needed: [String] = []
+  /// True if a condition may need any column.
+  var hasCondition = false
   /// The SQL of the captured writes; empty if only the values of the column count.
   var writes = ""
   /// The SQL of the columns whose writes the space adds up or merges.
@@ -19,6 +23,13 @@ struct LoggedTable: Codable, Sendable, Hashable {
 
   /// The place of a relation's table.
   var place: [String] { [schema, name] }
+
+  /// Returns the columns that the SQL needs of a row.
+  ///
+  /// - Parameter logged: the columns with values in the log.
+  func needed(of logged: [Name]) -> Set<Name> {
+    Set(needed.map { Name($0) }).union(hasCondition ? logged : [])
+  }
 
   /// Names a mirror's table in marks; see ``MirrorSQL/function``.
   func function(of mirror: Int64) -> String { MirrorSQL.function(of: mirror, name) }
