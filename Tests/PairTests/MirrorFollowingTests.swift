@@ -223,9 +223,10 @@ struct MirrorFollowingTests {
     }
     try await company.expectEqual(query, count: 3)
     #expect(try stage.rows("SELECT title FROM tasks WHERE id = 1") == [["eins12345678"]])
+    // Triggers do not see another column of the same name.
+    if capture == "triggers" { return try await Self.end(run, company) }
     run.send(SIGTERM)
     #expect(try await run.exitStatus() == .exited(0))
-    // Each name is there all the time, of another column.
     try Self.renameForAWhile(
       company, [("title", "x"), ("n", "title"), ("x", "n")],
       "UPDATE tasks SET n = 'drei', title = 33 WHERE id = 3; INSERT INTO tasks VALUES (5, 'five', 5)"
