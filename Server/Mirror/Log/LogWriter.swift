@@ -106,7 +106,7 @@ struct LogWriter {
       .once(
         """
         SELECT tab FROM ferry_mirror.recorded
-        WHERE mirror = $1 AND shape <> '' AND shape::json ->> 'relation' = $2::bigint::text
+        WHERE mirror = $1 AND nullif(shape, '')::json ->> 'relation' = $2::bigint::text
         """), [.int8(log.number), .int8(Int64(relation.id))]
     ).first?.text(0)
     guard let followed else {
