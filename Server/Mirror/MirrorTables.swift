@@ -183,11 +183,14 @@ struct MirrorTables {
       sql = try sql.map(members.joined)
       capture = try captures(sql, number, logGroup)
     }
+    if let logGroup {
+      // Before the tables: no program waits for the reader.
+      try LogMembers.exclude(reader: -logGroup, connection)
+    }
     try lock(sql, isLogged: isLogged)
-    if let logGroup, try !LogMembers.contains(number, connection) {
+    if logGroup != nil, try !LogMembers.contains(number, connection) {
       // The reader has captured all former writes for the others. The mirror gets the later ones.
       try TableLocks.lock(sql.map(\.target), .writers, connection)
-      try LogMembers.exclude(reader: -logGroup, connection)
     }
     if !isLogged {
       // Writes of the former functions end before.

@@ -170,4 +170,18 @@ struct LogGroupTests {
     try join(3, "c")
     #expect(try MirrorLog(3, connection)?.compares == false)
   }
+
+  @Test("a changed entry waits for the reader, so no later version is read before it")
+  func order() throws {
+    let locks = PostgresStatement.once(
+      """
+      SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'
+        AND objid = \(group.number) AND granted
+      """)
+    try connection.transaction { connection in
+      try LogMembers.enter(
+        LoggedMirror(1, sql(1, "a"), isOfGroup: true), in: group.log, connection)
+      #expect(try connection.query(locks).first?.int8(0) == 1)
+    }
+  }
 }

@@ -33,6 +33,7 @@ extension MirrorGroupTables {
       if try !row.bool(2) { lacking.append(target) }
       if try row.bool(3) { entered[Int(try row.int8(0)) - 1].isPartitioned = true }
     }
+    try LogMembers.exclude(reader: log, connection)
     try TableLocks.lock(lacking, .all, connection)
     try MirrorLog.enter(log, connection)
     try LogMembers.enter(LoggedMirror(log, entered), in: log, connection)

@@ -86,10 +86,11 @@ enum LogMembers {
   /// long as a transaction captures. So a mirror joins or leaves between two of them.
   private static let lock = 7_310_596
 
-  /// The longest wait for the reader: programs may wait for the tables meanwhile.
+  /// The longest wait for the reader.
   private static let lockWaitMax = quoted(postgres: "500ms")
 
-  /// Makes the reader of a log wait until the end of the transaction.
+  /// Makes the reader of a log wait until the end of the transaction. Call it before locks of
+  /// tables: programs would wait for the reader.
   static func exclude(reader log: Int64, _ connection: PostgresConnection) throws {
     try connection.execute(single: "SET LOCAL lock_timeout = \(lockWaitMax)")
     _ = try connection.query(.once("SELECT pg_advisory_xact_lock(\(lock), \(-log))"))
@@ -98,9 +99,13 @@ enum LogMembers {
 
   /// Enters a mirror of a group, or changes the entry. All rows written before are to be compared or
   /// uploaded.
+  ///
+  /// The reader waits for the end of the transaction: the entries' versions rise in the order of
+  /// the commits.
   static func enter(
     _ member: LoggedMirror, in log: Int64, _ connection: PostgresConnection
   ) throws {
+    try exclude(reader: log, connection)
     let entered = try connection.query(
       .once(
         """
