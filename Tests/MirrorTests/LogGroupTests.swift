@@ -184,4 +184,51 @@ struct LogGroupTests {
       #expect(try connection.query(locks).first?.int8(0) == 1)
     }
   }
+
+  @Test(
+    "a space column that is gone or has another type stops its table, and the rest goes on",
+    arguments: [
+      "RENAME COLUMN account TO space", "ALTER COLUMN account TYPE int USING 1",
+      "RENAME TO others",
+    ])
+  func changedColumn(change: String) throws {
+    try connection.execute("ALTER TABLE tasks \(change)")
+    var writer = LogWriter(connection, log)
+    #expect(try store("Ix Ib; ia", &writer) == .mirrors([1, 2]))
+    #expect(try group.stops(connection).map(\.table) == ["tasks"])
+    for mirror in [1, 2] {
+      #expect(
+        try MirrorLedger(number: Int64(mirror)).stops(connection).map(\.table) == ["tasks"])
+    }
+    #expect(try captured() == "I1 I2")
+    _ = try store("Iy; ia", &writer)
+    #expect(try captured() == "I1 I2 I1 I2")
+  }
+
+  @Test("a new column between two transactions stops nothing")
+  func addedColumn() throws {
+    var writer = LogWriter(connection, log)
+    _ = try store("Ix", &writer)
+    try connection.execute("ALTER TABLE tasks ADD COLUMN more text")
+    _ = try store("Iy Ia", &writer)
+    #expect(try group.stops(connection) == [])
+    #expect(try group.wanted(connection).map(\.value) == ["x", "y"])
+    #expect(try captured() == "I1")
+  }
+
+  @Test("a former reader and the next one do not capture a transaction twice")
+  func handOver() throws {
+    let end = try #require(PostgresLSN("0/10"))
+    var (former, next) = (LogWriter(connection, log), LogWriter(connection, log))
+    let part = ReplicatedPart(
+      xid: 700, commit: .zero, time: 0, changes: [try change("Ia")], end: end)
+    try former.add(part)
+    _ = try former.commit(end)
+    try next.add(part)
+    #expect(throws: MirrorFault.self) { try next.commit(end) }
+    try connection.execute("ROLLBACK")
+    #expect(try captured() == "I1")
+    let present = try #require(try MirrorLog(group.log, connection))
+    #expect(present.stored == end)
+  }
 }

@@ -211,9 +211,13 @@ final class LogReader: Sendable {
       guard ["42704", "55000"].contains(error.sqlState) else { throw error }
       return try replaceSlot(log, error.message, connection)
     }
+    // A former reader may have moved the position before it lost the slot.
+    guard let owned = try MirrorLog(number, connection),
+      try owned.isCurrent(stream.source.description, connection)
+    else { throw MirrorFault(description: "the log has changed meanwhile") }
     state.withLock { $0.hasNewTables = true }
     do {
-      try readStream(stream, log, connection)
+      try readStream(stream, owned, connection)
     } catch let error as PostgresError where error.isMissingObject {
       // The publication did not exist at the time of a change. A round makes it, and the slot.
       self.log("slot", "\(error.message): all rows are compared")
@@ -221,7 +225,7 @@ final class LogReader: Sendable {
       defer { onCaptured(.all) }
       let other = try PostgresConnection(url: url, settings: ReplicationStream.settings)
       try log.alone(other) { present in
-        if present.gaps == log.gaps { try present.release(other) }
+        if present.gaps == owned.gaps { try present.release(other) }
       }
     }
   }

@@ -44,9 +44,10 @@ struct LogWriter {
   /// Columns of the tables as they are now, in order, and those with values in the log, by the quoted
   /// names of the tables.
   private var columns: [String: (all: [Name], logged: [Name])] = [:]
-  /// Values of the space columns, by table: those that have a mirror or are recorded, and new ones.
-  private var seen: [[String]: Set<ArraySlice<UInt8>>] = [:]
-  private var unseen: [[String]: Set<ArraySlice<UInt8>>] = [:]
+  /// Values of the space columns.
+  private var values = LoggedValues()
+  /// The position behind the last stored transaction.
+  private var stored: PostgresLSN
   /// The identifier of the writer's transaction; `nil` before it.
   private var transaction: UInt64?
   /// The last transaction with changes to capture.
@@ -58,16 +59,13 @@ struct LogWriter {
   /// True if the mirrors have to compare all rows.
   private var hasGap = false
 
-  /// Known values of a table's space column.
-  private static let seenMax = 10_000
-
   init(_ connection: PostgresConnection, _ log: MirrorLog) {
-    (self.connection, self.log) = (connection, log)
+    (self.connection, self.log, stored) = (connection, log, log.stored)
   }
 
   /// True if something waits for ``commit(_:)``.
   var isDirty: Bool {
-    transaction != nil || !pending.isEmpty || !unseen.isEmpty || hasGap
+    transaction != nil || !pending.isEmpty || !values.unseen.isEmpty || hasGap
   }
 
   /// Uses the tables of the only mirror.
@@ -79,7 +77,8 @@ struct LogWriter {
 
   private mutating func use(_ parts: LoggedParts) {
     logged = parts
-    (columns, others, seen) = ([:], [:], [:])
+    (columns, others) = ([:], [:])
+    values.forget()
   }
 
   /// Returns the table of a relation, also of a partition; `nil` if there is none.
@@ -167,23 +166,12 @@ struct LogWriter {
           logged.mirrors, relation.name,
           "its REPLICA IDENTITY is not FULL, so former values are unknown")
       }
-      look(at: row, of: table, relation)
+      values.look(at: row, of: table, in: logged.columns[table]?.column, relation)
       if parts.isEmpty { return }
       pending.append(Pending(parts: parts, part: part, own: own, row: row, relation: relation))
       (bytes, changed) = (bytes + change.bytes, part.xid)
       if pending.count >= Self.batchMax || bytes > Self.batchBytesMax { try flush() }
     }
-  }
-
-  /// Looks for a new value of a space column.
-  private mutating func look(
-    at row: LoggedRow, of table: [String], _ relation: PgoutputRelation
-  ) {
-    guard let new = row.new, let column = logged.columns[table]?.column,
-      let place = relation.columns.firstIndex(where: { $0.name == column }),
-      case .text(let value) = new[place], seen[table]?.contains(value) != true
-    else { return }
-    unseen[table, default: []].insert(value)
   }
 
   private mutating func forget(
@@ -235,12 +223,12 @@ struct LogWriter {
   }
 
   private mutating func flush() throws {
-    try storeUnseen()
+    // A definition may have changed since: with as many columns, nothing would fail.
+    columns = [:]
+    try storeValues()
     guard !pending.isEmpty else { return }
     _ = try begin()
     defer { (pending, bytes) = ([], 0) }
-    // A definition may have changed since: with as many columns, nothing would fail.
-    columns = [:]
     let used = Set(pending.flatMap(\.parts)).sorted()
     for _ in 0..<2 {
       if try capture(used) == nil { return }
@@ -255,37 +243,56 @@ struct LogWriter {
     }
   }
 
-  /// Records the values without a mirror.
-  private mutating func storeUnseen() throws {
-    if unseen.isEmpty { return }
+  /// Records the values without a mirror. A table that does not fit any more stops the group.
+  private mutating func storeValues() throws {
+    if values.unseen.isEmpty { return }
     _ = try begin()
-    for (table, values) in unseen.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-      guard let logged = logged.columns[table], let column = logged.column else { continue }
-      let columns = try columns(of: logged.target).all.map { $0 == Name(column) ? 0 : nil }
-      var rows = PostgresArray<String>()
-      for value in values { rows.append(utf8: LoggedRow.text([.text(value)], columns)) }
-      var parameters: PostgresParameters = [.int8(-log.number)]
-      parameters.append(rows)
-      let new = try connection.query(.once(LoggedParts.want(logged)), parameters)
-      if !new.isEmpty {
-        try connection.execute(
-          single: "SELECT pg_notify('\(MirrorLedger.channel)', 'group \(-log.number)')")
+    for (table, values) in values.unseen.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+      guard let found = logged.columns[table] else { continue }
+      var error: PostgresError?
+      for _ in 0..<2 {
+        error = try attempt { writer in try writer.store(values, of: found) }
+        if error == nil { break }
+        columns = [:]
       }
-      if seen[table]?.count ?? 0 > Self.seenMax { seen[table] = nil }
-      seen[table, default: []].formUnion(values.map { ArraySlice(Array($0)) })
+      if let error { try stop([log.number], found.name, error.message) }
     }
-    unseen = [:]
+    values.recordAll()
+  }
+
+  private mutating func store(
+    _ values: Set<ArraySlice<UInt8>>, of table: LoggedTable
+  ) throws {
+    let column = table.column.map { Name($0) }
+    let columns = try columns(of: table.target).all.map { $0 == column ? 0 : nil }
+    var rows = PostgresArray<String>()
+    for value in values { rows.append(utf8: LoggedRow.text([.text(value)], columns)) }
+    var parameters: PostgresParameters = [.int8(-log.number)]
+    parameters.append(rows)
+    let new = try connection.query(.once(LoggedParts.want(table)), parameters)
+    if new.isEmpty { return }
+    try connection.execute(
+      single: "SELECT pg_notify('\(MirrorLedger.channel)', 'group \(-log.number)')")
   }
 
   /// Captures the changes of some parts. Returns the reason if a table does not fit any more.
   private mutating func capture(_ used: [Int]) throws -> PostgresError? {
     guard let transaction else { return nil }
+    return try attempt { writer in
+      var parameters = PostgresParameters()
+      for part in used { try writer.appendRows(of: part, transaction, &parameters) }
+      let found = try writer.connection.query(.once(writer.logged.capture(used)), parameters)
+      for row in found { writer.captured.insert(try row.int8(0)) }
+    }
+  }
+
+  /// Runs a part of the transaction. Returns the error if the server refuses it; the rest goes on.
+  private mutating func attempt(
+    _ body: (inout LogWriter) throws -> Void
+  ) throws -> PostgresError? {
     try connection.execute("SAVEPOINT ferry_logged")
     do {
-      var parameters = PostgresParameters()
-      for part in used { try appendRows(of: part, transaction, &parameters) }
-      let found = try connection.query(.once(logged.capture(used)), parameters)
-      for row in found { captured.insert(try row.int8(0)) }
+      try body(&self)
       try connection.execute("RELEASE SAVEPOINT ferry_logged")
       return nil
     } catch let error as PostgresError where error.kind == .server && !error.isRetryable {
@@ -362,17 +369,24 @@ struct LogWriter {
 
   /// Stores the position behind the last transaction, and commits. Returns the mirrors with
   /// something to do.
+  ///
+  /// - Throws: ``MirrorFault`` if another reader, or a new slot, has moved the position meanwhile.
   mutating func commit(_ end: PostgresLSN) throws -> Captured {
     try flush()
     _ = try begin()
-    _ = try connection.query(
+    let moved = try connection.query(
       .once(
         """
         UPDATE ferry_mirror.logs SET lsn = $2::text::pg_lsn,
           gaps = gaps + CASE WHEN $3 THEN 1 ELSE 0 END
-        WHERE mirror = $1
-        """), [.int8(log.number), .text(end.description), .bool(hasGap)])
+        WHERE mirror = $1 AND lsn = $4::text::pg_lsn RETURNING mirror
+        """),
+      [.int8(log.number), .text(end.description), .bool(hasGap), .text(stored.description)])
+    guard !moved.isEmpty else {
+      throw MirrorFault(description: "another process has read the log meanwhile")
+    }
     try connection.execute("COMMIT")
+    stored = end
     // A partition may be another table's by the next transaction, and a table have another name.
     defer { (transaction, captured, hasGap, others) = (nil, [], false, [:]) }
     if hasGap { return .all }
