@@ -66,23 +66,7 @@ extension MirrorRounds {
       else { continue }
       changes.append((shape, change))
     }
-    var stops: [MirrorStop] = []
-    for case (let shape, .stopped(let reason)) in changes {
-      stops.append(
-        MirrorStop(table: shape.table.text, reason: reason, isAboutDefinition: true))
-    }
-    if !stops.isEmpty {
-      isUnfit.withLock { $0 = true }
-      let found = stops
-      try await pool.run { connection in for stop in found { try ledger.store(stop, connection) } }
-      return []
-    }
-    // The reason is found with the other stops.
-    if changes.contains(where: { $0.1 == .lost }) {
-      isUnfit.withLock { $0 = true }
-      refusing.withLock { $0 = pulled.version }
-      return []
-    }
+    if try await refuses(changes, shapes, pulled.version) { return [] }
     let tables = changes.compactMap { change -> FollowedTable? in
       if case .followed(let table) = change.1 { table } else { nil }
     }
@@ -101,6 +85,32 @@ extension MirrorRounds {
     let present = try settings.plan(published, here: Set(try await replica.status().tables))
     try await readLogged(present)
     return followed
+  }
+
+  /// Returns `true` if the mirror cannot follow the changes, and stores the reasons.
+  private func refuses(
+    _ changes: [(MirrorLedger.OtherShape, TableChange)], _ shapes: [MirrorLedger.OtherShape],
+    _ version: Int64
+  ) async throws -> Bool {
+    let ledger = ledger
+    var stops: [MirrorStop] = []
+    for case (let shape, .stopped(let reason)) in changes {
+      stops.append(
+        MirrorStop(table: shape.table.text, reason: reason, isAboutDefinition: true))
+    }
+    guard !stops.isEmpty || changes.contains(where: { $0.1 == .lost }) else { return false }
+    // The tables may have changed while they were read: the next look decides.
+    let present = try await pool.run { try ledger.otherShapes($0).map(\.text) }
+    if present != shapes.map(\.text) { return true }
+    isUnfit.withLock { $0 = true }
+    if stops.isEmpty {
+      // The reason is found with the other stops.
+      refusing.withLock { $0 = version }
+      return true
+    }
+    let found = stops
+    try await pool.run { connection in for stop in found { try ledger.store(stop, connection) } }
+    return true
   }
 
   /// Publishes changed definitions. If the space refuses them, new columns do not travel.
