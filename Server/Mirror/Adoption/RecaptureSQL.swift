@@ -105,7 +105,8 @@ struct RecaptureSQL {
   func recapture(isInTable: Bool) -> String {
     let head = "INSERT INTO \(MirrorSQL.ledger).captured(mirror, tab, kind, key, names, vals) "
     guard isInTable else {
-      let isAbsent = "NOT EXISTS (SELECT FROM \(sql.target) t WHERE \(isAtKey))"
+      // A row of another space is absent from this one.
+      let isAbsent = "NOT EXISTS (SELECT FROM \(sql.travelling) t WHERE \(isAtKey))"
       return head
         + "SELECT \(sql.mirror), \(sql.literal), 'D', $1::text[], NULL, NULL WHERE \(isAbsent)"
     }

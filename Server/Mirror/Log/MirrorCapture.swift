@@ -46,7 +46,8 @@ extension MirrorConfiguration {
 }
 
 extension MirrorGroupConfiguration {
-  /// Returns the settings with a way to capture; see ``MirrorConfiguration/choosingCapture``.
+  /// Returns the settings with a way to capture; see
+  /// ``MirrorConfiguration/choosingCapture(isAutomatic:in:)``.
   package func choosingCapture(
     isAutomatic: Bool, in folder: MirrorFolder
   ) async throws -> MirrorGroupConfiguration {
