@@ -203,7 +203,7 @@ struct LogWriter {
 
   private mutating func begin() throws -> UInt64 {
     if let transaction { return transaction }
-    try connection.execute("BEGIN")
+    try connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     let text = try connection.query(.once("SELECT pg_current_xact_id()::text")).first?.text(0)
     let number = text.flatMap { UInt64($0) } ?? 0
     transaction = number
