@@ -15,7 +15,7 @@ struct MirrorIntake: Sendable {
     let wait = reader.beginWait()
     var isAny = false
     while true {
-      let result = await parts.pool.reaches(wait, of: reader)
+      let result = await reader.result(of: wait)
       try Task.checkCancellation()
       // A failure of the reader stops no write that is captured already.
       if try await readCaptured() { isAny = true }
@@ -173,13 +173,11 @@ struct MirrorIntake: Sendable {
   }
 }
 
-extension MirrorConnections {
-  /// Waits for a slice; see ``LogReader/reaches(_:)``.
-  fileprivate func reaches(
-    _ wait: LogWait, of reader: LogReader
-  ) async -> Result<Bool, any Error> {
+extension LogReader {
+  /// Waits for a slice; see ``reaches(_:)``.
+  fileprivate func result(of wait: LogWait) async -> Result<Bool, any Error> {
     do {
-      return .success(try await run { _ in try reader.reaches(wait) })
+      return .success(try await reaches(wait))
     } catch {
       return .failure(error)
     }

@@ -158,7 +158,7 @@ extension MirrorRounds {
     }
     reader.use(logged(plan, isAdopting: false))
     let wait = reader.beginWait()
-    while try await !pool.run({ _ in try reader.reaches(wait) }) { try Task.checkCancellation() }
+    while try await !reader.reaches(wait) { try Task.checkCancellation() }
   }
 
   /// Returns tables as the reader of the log needs them.

@@ -109,12 +109,13 @@ final class LogReader: Sendable {
     return wait
   }
 
-  /// Returns `true` at the end of a wait, and `false` after a slice of it. It blocks.
+  /// Returns `true` at the end of a wait, and `false` after a slice of it. It holds no connection:
+  /// all mirrors of a group may wait.
   ///
   /// - Throws: ``PostgresError`` as for a lock, if the reader does not advance.
-  func reaches(_ wait: LogWait) throws(PostgresError) -> Bool {
+  func reaches(_ wait: LogWait) async throws(PostgresError) -> Bool {
     let key = ObjectIdentifier(wait)
-    if wait.ends(within: LogPatience.slice) { return true }
+    if await wait.hasEnded(within: LogPatience.slice) { return true }
     let goesOn = state.withLock { state in
       let isPatient = state.patiences[key]?.waits(after: LogPatience.slice) ?? false
       return isPatient && !state.isPaused

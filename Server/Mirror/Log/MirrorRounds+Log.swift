@@ -116,7 +116,7 @@ extension MirrorRounds {
   func catchUpStopped() async throws {
     guard let reader = sides.reader, configuration.group != nil else { return }
     let wait = reader.beginWait()
-    while try await !pool.run({ _ in try reader.reaches(wait) }) { try Task.checkCancellation() }
+    while try await !reader.reaches(wait) { try Task.checkCancellation() }
   }
 
   /// Returns the log as it is now; `nil` if triggers capture.
