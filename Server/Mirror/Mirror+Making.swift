@@ -98,14 +98,18 @@ extension Mirror {
     withExtendedLifetime(mirror) {}
   }
 
-  /// Removes a mirror without a folder: triggers and entry.
+  /// Removes a mirror or a group without a folder: triggers, slot and entry.
   ///
   /// - Returns: Parts of tables that are not as they were before the mirror.
-  /// - Throws: ``MirrorFault`` if the database has no such mirror.
+  /// - Throws: ``MirrorFault`` if the database has neither of the name.
   @discardableResult
   package static func remove(_ name: String, from database: String) async throws -> [String] {
-    guard let changed = try await forget(name, in: database) else {
-      throw MirrorFault(description: "the database has no mirror \(name)")
+    if let changed = try await forget(name, in: database) { return changed }
+    let changed = try await PostgresPool.once(database) { pool in
+      try await pool.runLocking { try MirrorGroupTables(name, $0)?.removeAll($0) }
+    }
+    guard let changed else {
+      throw MirrorFault(description: "the database has no mirror and no group \(name)")
     }
     return changed
   }

@@ -229,4 +229,25 @@ struct MirrorGroupLogTests {
     _ = try await Self.adopt(company)
     try await Self.end(company)
   }
+
+  @Test("without its folder, a group is removed from the database", arguments: ["log", "triggers"])
+  func lostFolder(capture: String) async throws {
+    let company = try await Company.make(Self.tasks)
+    let stage = company.stage
+    _ = try await Self.adopt(company, capture: capture)
+    try FileManager.default.removeItem(at: stage.mirrors.url)
+    try FileManager.default.createDirectory(
+      at: stage.mirrors.url, withIntermediateDirectories: false)
+    try await stage.mirror(["remove", "all", "--database", stage.database])
+    #expect(
+      try stage.rows(
+        """
+        \(Self.slots) UNION ALL SELECT name FROM ferry_mirror.groups
+        UNION ALL SELECT name FROM ferry_mirror.mirrors UNION ALL SELECT pubname::text FROM pg_publication
+        UNION ALL SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal
+        """) == [])
+    let missing = try await stage.mirror(
+      ["remove", "all", "--database", stage.database], exits: 1)
+    #expect(missing.error.contains("no mirror and no group all"), "\(missing.error)")
+  }
 }

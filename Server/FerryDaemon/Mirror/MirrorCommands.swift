@@ -180,8 +180,8 @@ enum MirrorCommands {
       For adopted tables, the folder keeps the last rows of the mirror's file, without token and \
       settings. If you adopt the same tables into the same space again, the mirror compares with \
       them: rows deleted by the company meanwhile are deleted in the space, and devices' changes made \
-      meanwhile are kept. If the mirror's folder is lost, --database names the database with its \
-      triggers.
+      meanwhile are kept. If the folder of the mirror or the group is lost, --database names the \
+      database with its triggers or its slot.
       """,
     flags: [
       FlagSpec("forget", help: "Remove the last rows of adopted tables as well.")

@@ -138,7 +138,15 @@ package struct MirrorGroup: Sendable {
       do {
         try tables.beginLog(configuration, connection)
       } catch {
-        if isNew { _ = try? tables.remove(connection) }
+        let isBroken = (error as? PostgresError).map { $0.kind != .server } ?? false
+        // Without a connection, the same command goes on.
+        if !isNew || isBroken { throw error }
+        do {
+          try tables.remove(connection)
+        } catch let failure {
+          throw MirrorLeft(
+            name: configuration.name, cause: error, parts: ["the group and its slot (\(failure))"])
+        }
         throw error
       }
     }

@@ -152,6 +152,20 @@ struct MirrorGroupTables: Sendable {
     return changed
   }
 
+  /// Removes the mirrors of the group as well.
+  func removeAll(_ connection: PostgresConnection) throws -> [String] {
+    let members = try connection.query(
+      .once(
+        """
+        SELECT mirror FROM ferry_mirror.logged WHERE log = $1 AND mirror > 0
+        UNION SELECT mirror FROM ferry_mirror.recorded WHERE starts_with(function, $2) ORDER BY 1
+        """),
+      [.int8(log), .text("ferry_mirror.capture_group_\(number)_")]
+    ).map { try $0.int8(0) }
+    let changed = try members.flatMap { try MirrorLedger(number: $0).remove(connection) }
+    return try changed + remove(connection)
+  }
+
   private func removeParts(_ connection: PostgresConnection) throws -> [String] {
     try connection.transaction { connection in
       try TableLocks.lock(
