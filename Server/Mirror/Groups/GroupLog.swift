@@ -42,11 +42,25 @@ extension MirrorGroupTables {
     }
   }
 
-  /// Publishes the tables again after an administrator has dropped the publication.
-  func publish(_ connection: PostgresConnection) throws {
-    guard let group = try LogMembers.member(log, connection) else { return }
-    for statement in MirrorLog.capture(group.tables.map(\.target), [], log) {
-      try connection.execute(single: statement)
+  /// Publishes the tables again if an administrator has dropped the publication. The slot is gone
+  /// then. Returns `true` if it was dropped.
+  func replaceDroppedPublication(
+    pausing reader: LogReader, _ connection: PostgresConnection
+  ) throws -> Bool {
+    guard let known = try MirrorLog(log, connection), try !known.isPublished(connection)
+    else { return false }
+    // Before the lock: the reader may wait for it, too.
+    try reader.pause()
+    return try known.alone(connection) { present in
+      // Another mirror of the group may have made it again.
+      if try present.isPublished(connection) { return false }
+      try present.release(connection)
+      try present.forgetPublication(connection)
+      guard let group = try LogMembers.member(log, connection) else { return true }
+      for statement in MirrorLog.capture(group.tables.map(\.target), [], log) {
+        try connection.execute(single: statement)
+      }
+      return true
     }
   }
 

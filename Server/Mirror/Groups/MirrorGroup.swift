@@ -180,14 +180,22 @@ package struct MirrorGroup: Sendable {
   }
 
   private func wanted(_ pool: PostgresPool) async throws -> [WantedSpace] {
-    let (name, configuration) = (configuration.name, configuration)
+    let name = configuration.name
     return try await pool.run { connection in
       guard let tables = try MirrorGroupTables(name, connection) else {
         throw MirrorFault(
           description: "the database has no group \(name); make it with `ferryd mirror adopt`")
       }
-      if configuration.capture == .log { try tables.recordMissed(configuration, connection) }
       return try tables.wanted(connection)
+    }
+  }
+
+  /// Records the values that the log may lack.
+  private func recordMissed(_ pool: PostgresPool) async throws {
+    guard configuration.capture == .log else { return }
+    let configuration = configuration
+    try await pool.run {
+      try MirrorGroupTables(configuration.name, $0)?.recordMissed(configuration, $0)
     }
   }
 
@@ -201,6 +209,7 @@ package struct MirrorGroup: Sendable {
   private func beginMirrors(
     _ pool: PostgresPool
   ) async throws -> (mirrors: [String], failed: [WantedSpace]) {
+    try await recordMissed(pool)
     let wanted = try await wanted(pool)
     let results = try await withThrowingTaskGroup(of: Beginning.self) { group in
       var results: [Beginning] = []
@@ -284,10 +293,11 @@ package struct MirrorGroup: Sendable {
     let payload = tables.payload
     let (wakes, wake) = try database.wakes(of: payload)
     defer { database.endWakes(of: payload) }
-    if configuration.capture == .log {
-      // It also records new values, while no mirror runs.
-      try database.reader(ofGroup: tables.number, in: folder.path, log).use()
-    }
+    // It also records new values, while no mirror runs.
+    let reader =
+      configuration.capture == .log
+      ? try database.reader(ofGroup: tables.number, in: folder.path, log) : nil
+    reader?.use()
     wake.yield()
     await withTaskGroup(of: Void.self) { group in
       group.addTask {
@@ -297,9 +307,18 @@ package struct MirrorGroup: Sendable {
       var running: Set<String> = []
       for await _ in wakes {
         do {
+          if let reader {
+            // Perhaps no mirror runs.
+            let isDropped = try await database.pool.run {
+              try tables.replaceDroppedPublication(pausing: reader, $0)
+            }
+            if isDropped { log("publication", "it was dropped, so all rows are compared") }
+          }
           for failed in try await beginMirrors(database.pool).failed {
             log("value", "\(failed.value) has no mirror: \(failed.reason ?? "")")
           }
+          // The slot is there again.
+          reader?.use()
         } catch {
           if Task.isCancelled { break }
           log("error", "\(error)")

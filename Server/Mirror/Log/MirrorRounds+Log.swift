@@ -41,21 +41,17 @@ extension MirrorRounds {
     guard let reader = sides.reader else { return }
     let ledger = ledger
     let isDropped = try await pool.run { connection in
-      guard let log = try MirrorLog(ledger.number, connection), try !log.isPublished(connection)
-      else { return false }
-      return try log.alone(connection) { log in
-        // Another mirror of the group may have made it again.
-        if try log.isPublished(connection) { return false }
-        try reader.pause()
-        try log.release(connection)
-        try log.forgetPublication(connection)
-        if log.isOfGroup {
-          try MirrorGroupTables(number: -log.number).publish(connection)
-        } else {
-          try ledger.forgetLayout(connection)
-        }
-        return true
+      guard let log = try MirrorLog(ledger.number, connection) else { return false }
+      if log.isOfGroup {
+        return try MirrorGroupTables(number: -log.number)
+          .replaceDroppedPublication(pausing: reader, connection)
       }
+      if try log.isPublished(connection) { return false }
+      try reader.pause()
+      try log.release(connection)
+      try log.forgetPublication(connection)
+      try ledger.forgetLayout(connection)
+      return true
     }
     if isDropped { sides.log("publication", "it was dropped, so all rows are compared") }
   }
