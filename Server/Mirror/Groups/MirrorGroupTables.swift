@@ -1,8 +1,8 @@
 import FerryPostgres
 import FerryProtocol
 
-/// A group's tables and triggers in PostgreSQL. The triggers record values of the space column
-/// without a mirror for their rows. All calls block.
+/// A group's tables and triggers in PostgreSQL. The triggers, or the reader of the log, record values
+/// of the space column without a mirror for their rows. All calls block.
 struct MirrorGroupTables: Sendable {
   let number: Int64
 

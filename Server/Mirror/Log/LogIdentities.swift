@@ -3,6 +3,7 @@ import FerryProtocol
 
 /// The tables' own `REPLICA IDENTITY`, as before a mirror that reads the log. All calls block.
 struct LogIdentities: Sendable, Equatable {
+  /// The number of the mirror, or of a group's log.
   let mirror: Int64
 
   static let tables = """
