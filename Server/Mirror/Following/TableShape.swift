@@ -96,7 +96,8 @@ extension MirrorLedger {
         """
         SELECT r.tab, r.shape, s.shape, r.columns FROM ferry_mirror.recorded r CROSS JOIN LATERAL (
           SELECT \(TableShape.sql("to_regclass(r.target)::oid")) AS shape) s
-        WHERE r.mirror = $1 AND r.shape <> '' AND (s.shape <> r.shape OR \(Self.isMissed)) ORDER BY r.tab
+        WHERE r.mirror = $1 AND r.shape <> '' AND s.shape IS NOT NULL
+          AND (s.shape <> r.shape OR \(Self.isMissed)) ORDER BY r.tab
         """), [.int8(number)]
     ).compactMap { row in
       let text = try row.text(2)
