@@ -231,4 +231,40 @@ struct LogGroupTests {
     let present = try #require(try MirrorLog(group.log, connection))
     #expect(present.stored == end)
   }
+
+  @Test("a mark of a process without the slot makes the reader store the position, a beat does not")
+  func stored() throws {
+    var writer = LogWriter(connection, log)
+    for (word, isDirty) in [("beat", false), ("store", true)] {
+      let content = Array("\(log.secret)\n\(word)".utf8)
+      try writer.add(
+        ReplicatedPart(
+          xid: 700, commit: .zero, time: 0,
+          changes: [.message(prefix: LogMark.prefix, content: content)], end: .zero))
+      #expect(writer.isDirty == isDirty, "\(word)")
+    }
+  }
+
+  @Test("waits end with the position that they need")
+  func waits() throws {
+    let (first, second) = (LogWait(), LogWait())
+    var waits = LogWaits()
+    waits.add([first], through: try #require(PostgresLSN("0/10")))
+    waits.add([second], through: try #require(PostgresLSN("0/20")))
+    #expect(waits.remove(through: try #require(PostgresLSN("0/F"))).isEmpty)
+    #expect(waits.remove(through: try #require(PostgresLSN("0/10"))).map { $0 === first } == [true])
+    #expect(waits.all.map { $0 === second } == [true] && !waits.isEmpty)
+    #expect(waits.remove(through: try #require(PostgresLSN("1/0"))).count == 1 && waits.isEmpty)
+  }
+
+  @Test("a task waits without a thread, and a wait may have ended before")
+  func tasks() async {
+    let wait = LogWait()
+    #expect(await !wait.hasEnded(within: .zero))
+    let task = Task { await wait.hasEnded(within: .seconds(600)) }
+    wait.end()
+    #expect(await task.value)
+    #expect(await wait.hasEnded(within: .zero))
+    #expect(wait.ends(within: .zero))
+  }
 }

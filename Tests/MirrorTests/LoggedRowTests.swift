@@ -74,7 +74,7 @@ struct LoggedRowTests {
     func mark(_ text: String) -> LogMark? { LogMark(Array(text.utf8), secret: "s") }
     #expect(mark("s\nopen\nf") == .open(table: "f"))
     #expect(mark("s\nclose") == .close)
-    #expect(mark("s\nbeat") == .beat)
+    #expect(mark("s\nbeat") == .beat && mark("s\nstore") == .store)
     #expect(
       mark("s\ngone\nf\n[[\"a\\nb\"]]")
         == .forget(table: "f", .all, keys: "[[\"a\\nb\"]]"))

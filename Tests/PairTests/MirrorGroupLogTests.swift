@@ -250,4 +250,32 @@ struct MirrorGroupLogTests {
       ["remove", "all", "--database", stage.database], exits: 1)
     #expect(missing.error.contains("no mirror and no group all"), "\(missing.error)")
   }
+
+  @Test("a stopped mirror is repaired while its group runs, and reads the log for it")
+  func repairBeside() async throws {
+    let company = try await Self.adopted()
+    let stage = company.stage
+    let run = try stage.run("all")
+    try stage.sql(
+      """
+      INSERT INTO ferry_mirror.stops(mirror, tab, reason)
+      SELECT number, 'tasks', 'a test' FROM ferry_mirror.mirrors WHERE name = 'all-3';
+      UPDATE tasks SET title = 'unseen' WHERE account = '3'
+      """)
+    try await eventually("the repair after the end of the stopped mirror", from: run) {
+      let command = ["mirror", "verify", "all-3", "--repair", "space", "--mirrors"]
+      let repair = try await ChildProcess.run(
+        try Executables.ferryd(), command + [stage.mirrors.url.path], directory: stage.mirrors.url,
+        input: "")
+      return repair.status == .exited(0)
+    }
+    #expect(try stage.rows("SELECT tab FROM ferry_mirror.stops") == [])
+    #expect(try stage.rows(Self.slots).count == 1)
+    // The group still reads for the others.
+    let one = try await Self.device(company, "account-1")
+    try stage.sql("UPDATE tasks SET title = 'seen' WHERE account = '1'")
+    try await Self.expect(one, "1", company, from: run)
+    try await Self.stop(run)
+    try await Self.end(company)
+  }
 }

@@ -44,8 +44,6 @@ final class LogReader: Sendable {
   /// The wait of a transaction with locks of rows, and of one with locks for programs to wait for.
   static let roundLimit = Duration.seconds(20)
   static let lockLimit = Duration.seconds(2)
-  /// The memory of a part of a transaction.
-  private static let partBytesMax = 16 << 20
   /// Transactions of the log in one of the reader's.
   private static let transactionsMax = 200
   /// The time between two reports to the server, and the silence before a sign of life is asked.
@@ -109,8 +107,7 @@ final class LogReader: Sendable {
     return wait
   }
 
-  /// Returns `true` at the end of a wait, and `false` after a slice of it. It holds no connection:
-  /// all mirrors of a group may wait.
+  /// Returns `true` at the end of a wait, and `false` after a slice of it. It holds no connection.
   ///
   /// - Throws: ``PostgresError`` as for a lock, if the reader does not advance.
   func reaches(_ wait: LogWait) async throws(PostgresError) -> Bool {
@@ -209,6 +206,7 @@ final class LogReader: Sendable {
       try stream.start(
         slot: log.slot, publication: MirrorLog.publication(number), from: log.stored)
     } catch {
+      if log.isOfGroup, error.isOfReadSlot { return try readElsewhere(log, connection) }
       guard ["42704", "55000"].contains(error.sqlState) else { throw error }
       return try replaceSlot(log, error.message, connection)
     }
@@ -243,33 +241,33 @@ final class LogReader: Sendable {
     onCaptured(.all)
   }
 
-  /// The work of one connection.
-  private struct Work {
-    var progress: ReplicationProgress
-    var streamed = StreamedTransactions()
-    /// The messages of open transactions.
-    var spools: [UInt32: LogSpool] = [:]
-    var assembler = TransactionAssembler(bytesMax: LogReader.partBytesMax)
-    var writer: LogWriter
-    /// The end of the last complete transaction in the writer, and the number of them.
-    var last: PostgresLSN?
-    var count = 0
-    /// True if a part of a transaction is in the writer.
-    var isPartial = false
-    /// Waits, each with the position to reach.
-    var waiting: [(wait: LogWait, end: PostgresLSN)] = []
-
-    /// The server sends open transactions again after a break, so they do not count.
-    var isIdle: Bool { !assembler.isOpen && !writer.isDirty }
+  /// Ends waits as another process stores the position: it has the slot, such as a running group
+  /// beside a command for a stopped mirror of it.
+  private func readElsewhere(_ log: MirrorLog, _ connection: PostgresConnection) throws {
+    state.withLock { $0.failure = "another process reads it" }
+    var (waits, stored) = (LogWaits(), log.stored)
+    // The next connection serves the waits again.
+    defer { state.withLock { [waits] in $0.waits += waits.all } }
+    while !isEnding, try log.slotState(connection)?.isActive == true {
+      let new = state.withLock { state in
+        defer { state.waits = [] }
+        return state.waits
+      }
+      if !new.isEmpty { waits.add(new, through: try mark("store", connection)) }
+      guard let present = try MirrorLog(number, connection) else { return }
+      if present.stored != stored { state.withLock { $0.record { $0.store() } } }
+      stored = present.stored
+      end(waits.remove(through: stored))
+      if wakePipe.wait(timeout: Self.pauseMin) == .woken { wakePipe.drain() }
+    }
   }
 
   private func readStream(
     _ stream: ReplicationStream, _ log: MirrorLog, _ connection: PostgresConnection
   ) throws {
-    var work = Work(
-      progress: ReplicationProgress(stored: log.stored), writer: LogWriter(connection, log))
+    var work = LogWork(connection, log)
     // The next connection serves the waits again.
-    defer { state.withLock { state in state.waits += work.waiting.map(\.wait) } }
+    defer { state.withLock { state in state.waits += work.waits.all } }
     var (reported, heard) = (ContinuousClock.now, ContinuousClock.now)
     while true {
       if isEnding { return }
@@ -294,7 +292,7 @@ final class LogReader: Sendable {
 
   /// Returns `true` if the server waits for a report.
   private func accept(
-    _ frame: ReplicationFrame, _ work: inout Work, _ stream: ReplicationStream
+    _ frame: ReplicationFrame, _ work: inout LogWork, _ stream: ReplicationStream
   ) throws -> Bool {
     switch frame {
     case .keepalive(let end, let wantsReply):
@@ -322,7 +320,7 @@ final class LogReader: Sendable {
 
   /// Adds a transaction whose messages have come before the commit.
   private func add(
-    _ begin: PgoutputMessage, _ commit: PgoutputMessage, _ work: inout Work,
+    _ begin: PgoutputMessage, _ commit: PgoutputMessage, _ work: inout LogWork,
     _ stream: ReplicationStream
   ) throws {
     try add(begin, &work, stream)
@@ -333,7 +331,7 @@ final class LogReader: Sendable {
   }
 
   private func add(
-    _ message: PgoutputMessage, _ work: inout Work, _ stream: ReplicationStream
+    _ message: PgoutputMessage, _ work: inout LogWork, _ stream: ReplicationStream
   ) throws {
     guard let part = try work.assembler.add(message) else { return }
     if !work.progress.isStored(commit: part.commit) { try work.writer.add(part) }
@@ -353,7 +351,7 @@ final class LogReader: Sendable {
   }
 
   /// Commits the complete transactions.
-  private func store(_ work: inout Work) throws {
+  private func store(_ work: inout LogWork) throws {
     guard let end = work.last else { return }
     let captured = try work.writer.commit(end)
     state.withLock { $0.record { $0.store() } }
@@ -363,11 +361,13 @@ final class LogReader: Sendable {
     if captured != .nothing { onCaptured(captured) }
   }
 
-  private func release(_ work: inout Work, _ end: PostgresLSN) {
-    let reached = work.waiting.filter { $0.end <= end }.map(\.wait)
-    work.waiting.removeAll { $0.end <= end }
+  private func release(_ work: inout LogWork, _ end: PostgresLSN) {
+    state.withLock { $0.failure = "" }
+    self.end(work.waits.remove(through: end))
+  }
+
+  private func end(_ reached: [LogWait]) {
     state.withLock { state in
-      state.failure = ""
       for wait in reached { state.patiences[ObjectIdentifier(wait)] = nil }
     }
     for wait in reached { wait.end() }
@@ -375,7 +375,7 @@ final class LogReader: Sendable {
 
   /// Uses new tables, and marks the present end of the log for callers that wait for it.
   private func serve(
-    _ work: inout Work, _ log: MirrorLog, _ connection: PostgresConnection
+    _ work: inout LogWork, _ log: MirrorLog, _ connection: PostgresConnection
   ) throws {
     let (hasTables, hasWaits) = state.withLock { ($0.hasNewTables, !$0.waits.isEmpty) }
     guard hasTables || hasWaits else { return }
@@ -386,15 +386,15 @@ final class LogReader: Sendable {
     }
     if let tables { work.writer.use(tables) }
     if waits.isEmpty { return }
-    // The commit of the mark also brings earlier commits to the disk, and so to the reader.
-    let text = try connection.query(
-      .once("SELECT \(LogMark.sql(number, ["beat"]))::text")
-    ).first?.text(0)
-    let end = text.flatMap { PostgresLSN($0) } ?? .zero
-    work.waiting += waits.map { ($0, end) }
+    work.waits.add(waits, through: try mark("beat", connection))
   }
-}
 
-extension PostgresError {
-  fileprivate var isMissingObject: Bool { kind == .server && sqlState == "42704" }
+  /// Marks the present end of the log, and returns it. The commit of the mark also brings earlier
+  /// commits to the disk, and so to the reader.
+  private func mark(_ word: String, _ connection: PostgresConnection) throws -> PostgresLSN {
+    let text = try connection.query(
+      .once("SELECT \(LogMark.sql(number, [word]))::text")
+    ).first?.text(0)
+    return text.flatMap { PostgresLSN($0) } ?? .zero
+  }
 }

@@ -139,6 +139,7 @@ struct LogWriter {
       case .open(let table): open = table
       case .close: open = nil
       case .beat: break
+      case .store: _ = try begin()
       case .forget(let table, let forgotten, let keys):
         try forget(table, forgotten, keys, part.xid)
       }
@@ -392,9 +393,4 @@ struct LogWriter {
     if hasGap { return .all }
     return captured.isEmpty ? .nothing : .mirrors(captured)
   }
-}
-
-extension ReplicatedChange {
-  /// False for a mark.
-  fileprivate var isOfRows: Bool { if case .message = self { false } else { true } }
 }

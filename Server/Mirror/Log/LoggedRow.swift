@@ -76,6 +76,8 @@ enum LogMark: Equatable {
   case forget(table: String, Forgotten, keys: String)
   /// Shows that the reader has come so far.
   case beat
+  /// Makes the reader store the position, also without a change: another process waits for it.
+  case store
 
   /// The changes of effects that are the step's.
   enum Forgotten: String {
@@ -112,10 +114,16 @@ enum LogMark: Equatable {
     case ("open", 3): self = .open(table: parts[2])
     case ("close", 2): self = .close
     case ("beat", 2): self = .beat
+    case ("store", 2): self = .store
     case (let word, 4):
       guard let forgotten = Forgotten(rawValue: word) else { return nil }
       self = .forget(table: parts[2], forgotten, keys: parts[3])
     default: return nil
     }
   }
+}
+
+extension ReplicatedChange {
+  /// False for a mark.
+  var isOfRows: Bool { if case .message = self { false } else { true } }
 }

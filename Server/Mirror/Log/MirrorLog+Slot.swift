@@ -195,5 +195,7 @@ extension MirrorLog {
 
 extension PostgresError {
   /// True if a connection reads a slot.
-  fileprivate var isOfReadSlot: Bool { kind == .server && sqlState == "55006" }
+  var isOfReadSlot: Bool { kind == .server && sqlState == "55006" }
+  /// True if a slot or a publication is missing.
+  var isMissingObject: Bool { kind == .server && sqlState == "42704" }
 }
