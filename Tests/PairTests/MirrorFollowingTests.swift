@@ -218,11 +218,11 @@ struct MirrorFollowingTests {
     for count in 1...8 {
       try Self.renameForAWhile(
         company, [("title", "name")],
-        "UPDATE tasks SET name = name || '\(count)', n = n + 1 WHERE id < 3")
+        "UPDATE tasks SET name = left(name, 4) || '\(count)', n = n + 1 WHERE id < 3")
       try stage.sql("UPDATE tasks SET n = n + 1 WHERE id = 3")
     }
     try await company.expectEqual(query, count: 3)
-    #expect(try stage.rows("SELECT title FROM tasks WHERE id = 1") == [["eins12345678"]])
+    #expect(try stage.rows("SELECT title FROM tasks WHERE id = 1") == [["eins8"]])
     // Triggers do not see another column of the same name.
     if capture == "triggers" { return try await Self.end(run, company) }
     run.send(SIGTERM)
