@@ -196,12 +196,6 @@ struct PlantedFaultTests {
       var options = drawn()
       Self.setMissions(&options)
       return options
-    case .partsForgotten:
-      // Processes that die, on machines that lose nothing.
-      var options = drawn()
-      Self.setMissions(&options)
-      (options.deviceCrashes, options.devicePowerLosses, options.corrupt) = (30, 0, 0)
-      return options
     default:
       return drawn()
     }

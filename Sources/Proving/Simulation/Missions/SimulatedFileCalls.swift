@@ -49,13 +49,7 @@ package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
   // MARK: Opening
 
   package func open(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
-    call(or: -1) { () throws(SimulatedFolders.Failure) in
-      let descriptor = try folders.open(path, flags)
-      if planted == .partsForgotten, path.contains("/partial/") {
-        try folders.truncate(descriptor, to: 0)
-      }
-      return descriptor
-    }
+    call(or: -1) { () throws(SimulatedFolders.Failure) in try folders.open(path, flags) }
   }
 
   package func openat(_ folder: Int32, _ name: String, _ flags: Int32, _ mode: mode_t) -> Int32 {

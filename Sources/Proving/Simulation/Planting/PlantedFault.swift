@@ -58,8 +58,6 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case chunkUnchecked
   /// A mission is put in use before the content is on the disk.
   case contentNotSynced
-  /// A file fetched in part begins from scratch when a process opens it.
-  case partsForgotten
   /// Removing a version removes all content of it, even if other missions have it too.
   case sharedContentRemoved
   /// A device forgets at the next start that a version of a bundle failed.
