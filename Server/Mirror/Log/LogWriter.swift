@@ -196,8 +196,8 @@ struct LogWriter {
     let members = mirrors.filter { $0 > 0 }
     for mirror in members.isEmpty ? mirrors : members {
       try MirrorLedger(number: mirror).store(stop, connection)
-      captured.insert(mirror)
     }
+    captured.formUnion(members)
   }
 
   // MARK: Statements
