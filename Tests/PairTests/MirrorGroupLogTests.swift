@@ -67,7 +67,7 @@ struct MirrorGroupLogTests {
     _ device: Device, _ value: String, _ company: Company, from run: ChildProcess
   ) async throws {
     let rows = try company.stage.rows(
-      "SELECT id::text, title FROM tasks WHERE account = '\(value)' ORDER BY id")
+      "SELECT id::text, title FROM tasks WHERE account = '\(value)' ORDER BY tasks.id")
     try await eventually("the rows of \(value)", from: run) {
       try await device.exchange()
       let here = try await device.rows(
