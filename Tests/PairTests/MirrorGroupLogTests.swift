@@ -251,7 +251,7 @@ struct MirrorGroupLogTests {
     #expect(missing.error.contains("no mirror and no group all"), "\(missing.error)")
   }
 
-  @Test("a stopped mirror is repaired while its group runs, and reads the log for it")
+  @Test("a stopped mirror is repaired while its group runs: the group reads the log for it")
   func repairBeside() async throws {
     let company = try await Self.adopted()
     let stage = company.stage
