@@ -249,7 +249,8 @@ let package = Package(
       "FerrySyncServer", "FerryMissionServer", "FerryPostgres", "FerryHTTPServer",
       "FerryNetworking", "FerryCryptography", "FerrySQLite", "FerryProtocol", "FerryPlatform"),
     tests("MirrorTests").needs(
-      "FerryMirror", "FerryPostgres", "FerryPersistence", "FerrySQLite", "FerryProtocol"),
+      "FerryMirror", "FerrySyncClient", "FerryPostgres", "FerryPersistence", "FerrySQLite",
+      "FerryProtocol"),
     tests("SimulationTests").needs(
       "FerrySimulation", "FerryConformance", "FerrySyncServer", "FerryPostgres", "FerryHTTPServer",
       "FerryMissions", "FerrySyncClient", "FerryNetworking", "FerryCryptography", "FerrySQLite",

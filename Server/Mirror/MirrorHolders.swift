@@ -207,9 +207,7 @@ struct MirrorHolders: Sendable {
       let (found, row) = try await parts.replica.read { database in
         let records = MirrorRecords(parts.file.plan, database.connection)
         var row = written
-        for (name, value) in row.values {
-          row.values[name] = try records.value(value, of: name, in: sql.table)
-        }
+        row.values = try records.values(row.values, in: sql.table)
         return (try records.key(of: record.record.text, in: sql.table), row)
       }
       guard let key = found else { return false }

@@ -16,9 +16,10 @@ struct RefusedWrite {
   /// The contents for each such column.
   var contents: [UnsentChange]
 
-  /// Reads a row of the quarantine: place, entry, table, record, kind, values, former values, marks,
-  /// and both states.
-  init(_ row: SQLiteStatement, to table: MirrorTable) throws {
+  /// Reads a row of ``query``.
+  ///
+  /// - Parameter names: the names in the space of columns that have another name in the table.
+  init(_ row: SQLiteStatement, to table: MirrorTable, _ names: [Name: Name]) throws {
     (place, entry) = (row.int64(0), row.int64(1))
     isInsert = row.text(4) == "insert"
     (isAwaited, isReplaced) = (row.int64(8) != 0, row.int64(9) != 0)
@@ -26,18 +27,28 @@ struct RefusedWrite {
     let (new, old) = isUpdate ? (try Self.columns(row, 5), try Self.columns(row, 6)) : ([:], [:])
     let marks = try Self.marks(row, 7)
     contents = table.merging.map { [place] column in
+      let name = names[column.name] ?? column.name
       var content = UnsentChange.Content.whole
-      switch (isUpdate, new[column.name], old[column.name]) {
+      switch (isUpdate, new[name], old[name]) {
       case (true, nil, _): content = .none
-      case (true, let value?, _) where marks.contains(Name("+\(column.name)")):
+      case (true, let value?, _) where marks.contains(Name("+\(name)")):
         content = .change(from: .integer(0), to: value)
-      case (true, let value?, let former?) where marks.contains(Name("~\(column.name)")):
+      case (true, let value?, let former?) where marks.contains(Name("~\(name)")):
         content = .change(from: former, to: value)
       default: break
       }
       return UnsentChange(place: place, column: column.name, content: content)
     }
   }
+
+  /// The statement that reads operations: place, entry, table, record, kind, values, former values,
+  /// marks, and both states. Ordered by the place itself, SQLite would read all operations of the file.
+  static let query = """
+    SELECT seq, entry, q.tbl, q.record, kind, data, was, marks, EXISTS (
+        SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record),
+      seq IN (SELECT seq FROM "mirror.replaced")
+    FROM ferry_quarantine AS q WHERE code IS NOT 'overruled' ORDER BY +q.seq
+    """
 
   /// Returns what the space lacks, and the replica.
   ///
@@ -92,20 +103,19 @@ extension MirrorFile {
 
   /// Returns the refused operations on rows of tables with columns whose writes add up or merge.
   func refusedWrites(_ connection: SQLiteConnection) throws -> [RefusedWrite] {
-    let tables = plan.tables.filter { !$0.merging.isEmpty }
-    let operations = try connection.rows(
-      """
-      SELECT seq, entry, q.tbl, q.record, kind, data, was, marks, EXISTS (
-          SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record),
-        seq IN (SELECT seq FROM "mirror.replaced")
-      FROM ferry_quarantine AS q WHERE code IS NOT 'overruled' ORDER BY seq
-      """
-    ) { row -> (table: MirrorTable, record: String, write: RefusedWrite)? in
-      let name = row.name(2)
-      guard let table = tables.first(where: { $0.name == name }) else { return nil }
-      return (table, row.text(3), try RefusedWrite(row, to: table))
-    }
+    // Each transaction of programs comes here.
+    guard try connection.first("SELECT 1 FROM ferry_quarantine LIMIT 1", row: { _ in true }) != nil
+    else { return [] }
     let records = MirrorRecords(plan, connection)
+    let tables = try plan.tables.filter { !$0.merging.isEmpty }.map {
+      (table: $0, names: try records.spaceNames(in: $0))
+    }
+    let operations = try connection.rows(RefusedWrite.query) {
+      row -> (table: MirrorTable, record: String, write: RefusedWrite)? in
+      let name = row.name(2)
+      guard let (table, names) = tables.first(where: { $0.table.name == name }) else { return nil }
+      return (table, row.text(3), try RefusedWrite(row, to: table, names))
+    }
     return try operations.compactMap { operation in
       guard let (table, record, write) = operation,
         let key = try records.key(of: record, in: table)

@@ -5,6 +5,7 @@ import FerryTestSupport
 import Testing
 
 @testable import FerryMirror
+@testable import FerrySyncClient
 
 /// Captured writes to rows of transactions that the space has refused, without PostgreSQL: no amount
 /// counts twice.
@@ -27,6 +28,7 @@ struct RefusedRowTests {
           kind TEXT, data TEXT, was TEXT, marks TEXT, code TEXT, detail TEXT, holder TEXT, reason TEXT);
         CREATE TABLE ferry_operations(seq INTEGER PRIMARY KEY, tbl TEXT, record TEXT, state INTEGER);
         CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
+        CREATE TABLE ferry_names(tbl TEXT, col TEXT, first TEXT);
         INSERT INTO tasks VALUES ('t', -73);
         INSERT INTO ferry_quarantine(seq, entry, tbl, record, kind, data, marks)
           VALUES (11, 4, 'tasks', 't', '\(kind)', '{"n":-73}', '["+n"]');
@@ -98,6 +100,16 @@ struct RefusedRowTests {
       #expect(try failed.isEmpty && Self.amounts(database) == [-79])
     }
     await stage.database.close()
+  }
+
+  @Test("a transaction of programs reads the quarantine alone, and not all operations of the file")
+  func plan() throws {
+    let connection = try SQLiteConnection(path: ":memory:")
+    try connection.execute(ReplicaSchema.statements)
+    try connection.execute("CREATE TABLE \"mirror.replaced\"(seq INTEGER PRIMARY KEY)")
+    let steps = try connection.rows("EXPLAIN QUERY PLAN \(RefusedWrite.query)") { $0.text(3) }
+    #expect(steps.contains { $0.hasPrefix("SCAN o USING INDEX ferry_operations_quarantined") })
+    #expect(!steps.contains { $0 == "SCAN o" || $0 == "SCAN d" }, "\(steps)")
   }
 
   @Test("a row whose refused amounts are fetched in part stays out of the tables until the rest is")

@@ -35,6 +35,26 @@ struct MirrorRecords {
     return try number(of: record, in: parent).map { .integer($0) } ?? value
   }
 
+  /// Returns the names in the space of columns that have another name in the file (SPEC.md §26).
+  func spaceNames(in table: MirrorTable) throws -> [Name: Name] {
+    let names = try connection.rows(
+      "SELECT col, first FROM ferry_names WHERE tbl = ? AND col <> ''", table.name
+    ) { ($0.name(0), $0.name(1)) }
+    return Dictionary(names) { $1 }
+  }
+
+  /// Returns values of an operation as the table has them, by the table's names. Columns that do not
+  /// travel are omitted.
+  func values(_ values: [Name: Value], in table: MirrorTable) throws -> [Name: Value] {
+    let names = try spaceNames(in: table)
+    var found: [Name: Value] = [:]
+    for column in table.columns {
+      guard let value = values[names[column.name] ?? column.name] else { continue }
+      found[column.name] = try self.value(value, of: column.name, in: table)
+    }
+    return found
+  }
+
   /// Returns the number of a record, also of a deleted one.
   func number(of record: String, in table: Name) throws -> Int64? {
     try connection.first(
