@@ -233,14 +233,6 @@ struct MirrorFile: Sendable {
     return false
   }
 
-  /// Leaves the changes of tables to a later step.
-  func postpone(_ waiting: Set<Name>, _ database: Database) throws {
-    for table in plan.tables where waiting.contains(table.name) {
-      try database.execute(
-        single: "UPDATE \(Self.noted(table)) SET turn = (SELECT turn FROM \"mirror.turn\")")
-    }
-  }
-
   /// Begins a step, and returns the turn: the changes before it are those of the step.
   func beginTurn(_ database: Database) throws -> Int64 {
     try database.execute("UPDATE \"mirror.turn\" SET turn = turn + 1")
@@ -280,10 +272,13 @@ struct MirrorFile: Sendable {
 
   /// Passes each row changed before a turn, table by table, parents first. Deleted rows come last,
   /// children first: PostgreSQL would delete a child along with its former parent.
+  ///
+  /// - Parameter waiting: tables whose changes do not travel yet.
   func changes(
-    before turn: Int64, _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
+    before turn: Int64, except waiting: Set<Name> = [], _ connection: SQLiteConnection,
+    _ body: (MirrorRow) throws -> Void
   ) throws {
-    let tables = Array(plan.tables.enumerated())
+    let tables = plan.tables.enumerated().filter { !waiting.contains($1.name) }
     for (place, table) in tables {
       try changes(place, table, "t.\(Self.first(table)) IS NOT NULL", turn, connection, body)
     }
@@ -348,8 +343,12 @@ struct MirrorFile: Sendable {
   }
 
   /// Ends a step: the tables in PostgreSQL have these rows.
-  func endTurn(_ turn: Int64, _ database: Database) throws {
-    for table in plan.tables {
+  ///
+  /// - Parameter waiting: tables whose changes the step has left to a later one.
+  func endTurn(
+    _ turn: Int64, except waiting: Set<Name> = [], _ database: Database
+  ) throws {
+    for table in plan.tables where !waiting.contains(table.name) {
       try database.execute(
         single: "DELETE FROM \(Self.noted(table)) WHERE turn < ?", [.integer(turn)])
     }

@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 import FerrySQLite
 import FerrySyncClient
 
@@ -44,20 +45,20 @@ struct MirrorOutput: Sendable {
       }
       let turn = try parts.file.beginTurn(database)
       try parts.file.postponeAwaited(database)
-      try parts.file.postpone(waiting, database)
       return (turn, unchanged, try parts.file.authors(database), listed)
     }
     await parts.sides.owners.learn(authors, from: parts.replica)
     try await list(listed)
     let brought: Brought
     do {
-      brought = try await writeOrSearch(before: turn, unchanged, after: retried)
+      brought = try await writeOrSearch(
+        before: turn, except: waiting, unchanged, after: retried)
     } catch let taken as NumbersTaken {
       try await MirrorRenumbering(parts: parts).renumber(taken.records, of: taken.table)
       throw WrittenMeanwhile()
     }
     for row in brought.unholdable { try await remove(row) }
-    try await parts.replica.write { try parts.file.endTurn(turn, $0) }
+    try await parts.replica.write { try parts.file.endTurn(turn, except: waiting, $0) }
     parts.log("applied", "\(brought.count.grouped) rows")
     let refused = brought.refused
     log("unsent", refused.rows.map(\.description))
@@ -137,20 +138,25 @@ struct MirrorOutput: Sendable {
   }
 
   private func writeOrSearch(
-    before turn: Int64, _ unchanged: Set<[String?]>, after retried: Set<Int64>
+    before turn: Int64, except waiting: Set<Name>, _ unchanged: Set<[String?]>,
+    after retried: Set<Int64>
   ) async throws -> Brought {
     do {
-      return try await write(before: turn, unchanged, after: retried, isCareful: false)
+      return try await write(
+        before: turn, except: waiting, unchanged, after: retried, isCareful: false)
     } catch let error as PostgresError where error.isAboutRow {
-      return try await write(before: turn, unchanged, after: retried, isCareful: true)
+      return try await write(
+        before: turn, except: waiting, unchanged, after: retried, isCareful: true)
     }
   }
 
   /// - Parameters:
+  ///   - waiting: tables whose changes do not travel yet.
   ///   - unchanged: tables and keys of deferred rows, unchanged since their last try.
   ///   - retried: the entries of refused transactions that were sent again if this could help.
   private func write(
-    before turn: Int64, _ unchanged: Set<[String?]>, after retried: Set<Int64>, isCareful: Bool
+    before turn: Int64, except waiting: Set<Name>, _ unchanged: Set<[String?]>,
+    after retried: Set<Int64>, isCareful: Bool
   ) async throws -> Brought {
     let ended = try await parts.replica.read { try parts.file.ended($0) }
     return try await parts.pool.run { connection in
@@ -175,7 +181,7 @@ struct MirrorOutput: Sendable {
           let applied = try source.first("SELECT applied FROM ferry_replica") { $0.int64(0) } ?? 0
           // A push beside this one may have had an answer meanwhile.
           let awaited = try parts.file.awaitedRows(source)
-          try parts.file.changes(before: turn, source) { row in
+          try parts.file.changes(before: turn, except: waiting, source) { row in
             if !awaited.isEmpty, awaited.contains(name(of: row)) { throw WrittenMeanwhile() }
             try step.add(row)
           }
