@@ -63,6 +63,9 @@ struct LoggedRowTests {
     #expect(places(["id", "name", "n"], ["id", "n"]) == [0, nil, 2])
     // Two columns had each other's name.
     #expect(places(["id", "n", "title"], all) == nil)
+    // One of them does not travel.
+    #expect(places(["id", "n", "title"], ["id", "title"]) == nil)
+    #expect(places(["id", "n"], ["id", "n"]) == [0, nil, 1])
     // The order of a partition's columns is another one.
     #expect(places(["n", "title", "id"], all, comparesOrder: false) == [2, 1, 0])
     // A column of the mirror has another name now.

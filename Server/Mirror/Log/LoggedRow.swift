@@ -23,7 +23,7 @@ struct LoggedRow: Sendable, Equatable {
 
   /// Returns the position in a logged row of each column of the table; `nil` for a column that the log
   /// does not have, such as a new one. Returns no positions if a needed column had another name at the
-  /// time of the write: it is absent, or two of them have exchanged their names.
+  /// time of the write: it is absent, or columns have exchanged their names.
   ///
   /// - Parameters:
   ///   - columns: those of the table as it is now, by their numbers.
@@ -32,8 +32,10 @@ struct LoggedRow: Sendable, Equatable {
   static func places(
     of columns: [Name], in logged: [Name], _ needed: Set<Name>, comparesOrder: Bool
   ) -> [Int?]? {
-    let (now, then) = (columns.filter(needed.contains), logged.filter(needed.contains))
-    guard now.count == needed.count, Set(then) == needed, !comparesOrder || now == then
+    // A needed column may have exchanged names with another one.
+    let common = Set(columns).intersection(logged)
+    guard needed.isSubset(of: common),
+      !comparesOrder || columns.filter(common.contains) == logged.filter(common.contains)
     else { return nil }
     return columns.map { logged.firstIndex(of: $0) }
   }
