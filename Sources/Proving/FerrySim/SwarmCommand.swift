@@ -52,7 +52,7 @@ enum SwarmCommand {
     var options = WorldOptions.drawn(
       seed: seed, devices: try arguments.integer("devices"),
       operations: try arguments.integer("operations"))
-    options.setMirrors(try arguments.integer("mirrors"))
+    options.setMirrors(try arguments.integer("mirrors"), seed: seed)
     options.setLies(try arguments.integer("lies"))
     let strangers = try arguments.integer("strangers")
     if strangers > 0 { (options.strangers, options.attacks) = (strangers, 1) }

@@ -332,12 +332,14 @@ extension WorldOptions {
     return options
   }
 
-  /// Gives a drawn world mirrors.
-  package mutating func setMirrors(_ count: Int) {
+  /// Gives a drawn world mirrors. A third of such worlds has companies with rules.
+  package mutating func setMirrors(_ count: Int, seed: UInt64) {
     mirrors = count
     guard count > 0 else { return }
     // A mirror's file belongs to one space.
     (joined, shares) = (0, 0)
+    var random = SeededRandom(seed, "company-rules")
+    companyRules = random.chance(1, in: 3) ? 1 : 0
   }
 
   /// Makes a hostile server lie, in a world without any lost file.
