@@ -64,7 +64,7 @@ struct MirrorMakingTests {
     _ = try await first.exitStatus()
     try lock.execute("COMMIT")
     let unfinished = try await stage.mirror(["status", "crm"], exits: 1)
-    #expect(unfinished.error.contains("the database has no mirror crm"))
+    #expect(unfinished.error.contains("the database has no mirror and no group crm"))
     // It is killed as soon as it has committed.
     let second = try start()
     try await eventually("it has committed") { try entries(stage) == [["crm"]] }
@@ -98,7 +98,7 @@ struct MirrorMakingTests {
     #expect(try entries(stage) == [])
     let unknown = try await stage.mirror(
       ["remove", "crm", "--database", stage.database], exits: 1)
-    #expect(unknown.error.contains("the database has no mirror crm"))
+    #expect(unknown.error.contains("the database has no mirror and no group crm"))
     // The other way around: the database was restored from a backup of before.
     try await stage.mirror(options)
     try stage.sql("DELETE FROM ferry_mirror.mirrors")
