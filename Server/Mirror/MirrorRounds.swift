@@ -115,7 +115,7 @@ package final class MirrorRounds: Sendable {
   }
 
   /// Applies the available writes of programs.
-  private func readWrites(_ file: MirrorFile) async throws {
+  func readWrites(_ file: MirrorFile) async throws {
     var isAny = true
     // After an error, some may have been taken.
     defer { if isAny { hasTaken.withLock { $0 = true } } }
@@ -278,7 +278,7 @@ package final class MirrorRounds: Sendable {
     }
     for reason in absent { log("omitted", reason) }
     let isLacking = try await readLog(plan, isAdopting: isAdopting)
-    try await MirrorComparison(parts: parts(file)).compareFormer()
+    try await compareFormer(file, isResuming: isResuming)
     if !isAdopting, !isResuming { try await comparePartitions(file) }
     if let (turn, former) = turn, !former.isEmpty {
       let isSetBack = former == identifier && turn > begun

@@ -11,10 +11,10 @@ struct MirrorFollowingTests {
 
   static let captures = ["triggers", "log"]
 
-  private static func adopted(_ capture: String) async throws -> Company {
+  private static func adopted(_ capture: String, more: String = "") async throws -> Company {
     let company = try await Company.make(
       """
-      CREATE TABLE tasks(id int PRIMARY KEY, title varchar(9), n int);
+      CREATE TABLE tasks(id int PRIMARY KEY, title varchar(9), n int\(more));
       INSERT INTO tasks VALUES (1, 'one', 1), (2, 'two', 2)
       """)
     try await company.adopt("--table", "tasks", "--capture", capture)
@@ -199,21 +199,36 @@ struct MirrorFollowingTests {
     "a column that has its name again loses no write of meanwhile, and no person has to help",
     arguments: captures)
   func renamedBack(_ capture: String) async throws {
-    let company = try await Self.adopted(capture)
+    let company = try await Self.adopted(capture, more: ", sum int NOT NULL DEFAULT 100")
     let (stage, device) = (company.stage, company.device)
+    let replica = try await device.open()
+    var schema = try await replica.schema()
+    schema.tables["tasks"]?.columns["sum"] = ColumnRules(policy: .counter)
+    schema.version += 1
+    _ = try await replica.applySchema(schema)
+    try await stage.mirror(["verify", "crm"])
     try Self.renameForAWhile(
       company, [("title", "name")],
       """
-      UPDATE tasks SET name = 'eins' WHERE id = 1; UPDATE tasks SET n = 9 WHERE id = 2;
+      UPDATE tasks SET name = 'eins', sum = sum + 1 WHERE id = 1;
+      UPDATE tasks SET n = 9 WHERE id = 2;
       INSERT INTO tasks VALUES (3, 'three', 3), (4, 'four', 4)
       """)
-    try stage.sql("UPDATE tasks SET n = 5 WHERE id = 1; DELETE FROM tasks WHERE id = 4")
-    try await device.write("UPDATE tasks SET title = 'zwei' WHERE id = 2")
+    try stage.sql(
+      """
+      UPDATE tasks SET n = 5 WHERE id = 1; DELETE FROM tasks WHERE id = 4;
+      UPDATE tasks SET sum = sum - 40 WHERE id < 3
+      """)
+    try await device.write("UPDATE tasks SET title = 'zwei', sum = sum + 5 WHERE id = 2")
     try await device.exchangeAll()
     var run = try stage.run()
     let query = "SELECT CAST(id AS text), title, CAST(n AS text) FROM tasks ORDER BY id"
     try await company.expectEqual(query, count: 3)
     try await stage.eventuallyRows("SELECT title FROM tasks WHERE id = 2", [["zwei"]])
+    // Captured amounts count once, also beside those that were not.
+    try await company.expectEqual("SELECT CAST(sum AS text) FROM tasks ORDER BY id", count: 3)
+    try await stage.eventuallyRows(
+      "SELECT sum::text FROM tasks ORDER BY id", [["61"], ["65"], ["100"]])
     // The running mirror meets any state in between.
     for count in 1...8 {
       try Self.renameForAWhile(

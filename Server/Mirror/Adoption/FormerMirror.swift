@@ -156,19 +156,23 @@ extension Mirror {
 extension MirrorComparison {
   /// Captures the changes that programs have made since. It runs before a pull, so the space's rules
   /// decide as for a device that was away.
-  func compareFormer() async throws {
-    let ledger = parts.ledger
-    let former = try await parts.pool.run { try ledger.formerTables($0) }
+  ///
+  /// - Parameter merged: rows on their way since programs' writes were merged into the file's.
+  func compareFormer(
+    _ former: [String: MirrorLedger.FormerTable], _ merged: [String: Set<[String?]>]
+  ) async throws {
     if former.isEmpty { return }
     for (place, sql) in try await comparable() {
       guard let table = former[sql.table.name.text] else { continue }
-      try await parts.pool.runLocking { try compareFormer(place, sql, table, $0) }
+      try await parts.pool.runLocking {
+        try compareFormer(place, sql, table, merged[sql.table.name.text] ?? [], $0)
+      }
     }
   }
 
   private func compareFormer(
     _ place: Int, _ sql: MirrorSQL, _ former: MirrorLedger.FormerTable,
-    _ connection: PostgresConnection
+    _ merged: Set<[String?]>, _ connection: PostgresConnection
   ) throws {
     let following = former.added.map { FollowedRows(parts: parts, sql: sql, added: $0) }
     if let following, !former.hasGap, try following.areDefault(connection) {
@@ -186,7 +190,7 @@ extension MirrorComparison {
         """)
       try connection.execute(single: comparison.makeCopy)
       try MirrorCopy(connection, sql).fill { try parts.file.formerRows(of: place, source, $0) }
-      let unbrought = try following?.limit(source, connection) ?? []
+      let unbrought = try following?.limit(source, except: merged, connection) ?? []
       try connection.execute(single: ComparisonSQL.makeDiffering)
       try connection.execute(single: comparison.fillDiffering)
       try following?.spare(unbrought, connection)

@@ -219,9 +219,14 @@ extension MirrorSQL {
 /// The rows in the mirror's file.
 extension MirrorFile {
   /// Returns the keys of changed rows that the tables do not have yet, by table.
-  func unbrought(_ file: SQLiteConnection) throws -> [String: Set<[String?]>] {
+  ///
+  /// - Parameter ofDevices: whether rows changed by devices count.
+  func unbrought(
+    _ file: SQLiteConnection, ofDevices: Bool = true
+  ) throws -> [String: Set<[String?]>] {
     var keys: [String: Set<[String?]>] = [:]
     try changes(before: .max, file) { row in
+      guard ofDevices || row.device == nil else { return }
       let table = plan.tables[row.table]
       guard let key = try? table.texts(ofKey: row.key) else { return }
       keys[table.name.text, default: []].insert(key)

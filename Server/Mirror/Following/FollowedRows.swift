@@ -30,8 +30,10 @@ struct FollowedRows {
 
   /// Gives the rows on their way the table's values, except for new columns, in the copy of the
   /// file's rows. Returns the keys of these rows.
+  ///
+  /// - Parameter merged: rows on their way with values of programs alone.
   func limit(
-    _ source: SQLiteConnection, _ connection: PostgresConnection
+    _ source: SQLiteConnection, except merged: Set<[String?]>, _ connection: PostgresConnection
   ) throws -> [[String?]] {
     let keys = try parts.file.unbrought(source)[sql.table.name.text, default: []]
       .sorted { $0.description < $1.description }
@@ -41,7 +43,7 @@ struct FollowedRows {
     if sets.isEmpty { return keys }
     let isSame = sql.table.key.map { "c.\(quoted($0.name)) = t.\(quoted($0.name))" }
     try each(
-      keys,
+      keys.filter { !merged.contains($0) },
       """
       UPDATE ferry_copy c SET \(sets.joined(separator: ", "))
       FROM \(sql.target) t JOIN \(sql.source(keysOnly: true)) ON \(sql.matches)

@@ -183,6 +183,27 @@ extension MirrorRounds {
     }
   }
 
+  /// Compares tables with the mirror's file after followed changes, or with the rows of a removed
+  /// mirror.
+  ///
+  /// - Parameter isResuming: whether a stop holds until the comparison: no write can be read.
+  func compareFormer(_ file: MirrorFile, isResuming: Bool) async throws {
+    let ledger = ledger
+    let former = try await pool.run { try ledger.formerTables($0) }
+    var merged: [String: Set<[String?]>] = [:]
+    if !isResuming, former.values.contains(where: { $0.added != nil }) {
+      let changed = try await replica.read { try file.unbrought($0.connection) }
+      // The comparison captures again what the file lacks: an amount would count twice.
+      try await readWrites(file)
+      merged = try await replica.read { database in
+        var merged = try file.unbrought(database.connection, ofDevices: false)
+        for (table, keys) in changed { merged[table]?.subtract(keys) }
+        return merged
+      }
+    }
+    try await MirrorComparison(parts: parts(file)).compareFormer(former, merged)
+  }
+
   /// Returns the names of followed tables whose new columns the mirror's file has already, with
   /// values of before.
   func returning(_ tables: [FollowedTable]) async throws -> Set<Name> {
