@@ -151,6 +151,15 @@ struct UnsentChanges {
     }
   }
 
+  /// Gives the changes of a column the new name in the table.
+  func rename(_ column: Name, of table: Name, to new: Name) throws {
+    // A new file renames before it has the table.
+    try database.execute(Self.tables)
+    try database.execute(
+      single: "UPDATE OR REPLACE \"mirror.lacking\" SET col = ? WHERE tab = ? AND col = ?",
+      [.text(new.text), .text(table.text), .text(column.text)])
+  }
+
   /// Returns `true` if changes of any row are recorded.
   func hasAny() throws -> Bool {
     try !database.query(repeated: "SELECT 1 FROM \"mirror.lacking\" LIMIT 1", []).isEmpty

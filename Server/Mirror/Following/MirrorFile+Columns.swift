@@ -31,6 +31,7 @@ extension MirrorFile {
         }
         try watchAll(table, database)
         try database.renameColumn(former, of: table.name, to: name)
+        try UnsentChanges(database: database).rename(former, of: table.name, to: name)
       }
     }
   }
