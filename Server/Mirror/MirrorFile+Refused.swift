@@ -159,8 +159,7 @@ extension MirrorFile {
     Set(
       try connection.rows(
         """
-        SELECT DISTINCT entry FROM ferry_quarantine
-        WHERE seq IN (SELECT seq FROM "mirror.replaced")
+        SELECT DISTINCT entry FROM ferry_quarantine AS q WHERE \(RefusedWrite.isReplaced)
         """
       ) { $0.int64(0) })
   }

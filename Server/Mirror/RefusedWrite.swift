@@ -11,7 +11,7 @@ struct RefusedWrite {
   var isInsert: Bool
   /// True while the replica still has the program's values, until the space's record is fetched.
   var isAwaited: Bool
-  /// True if a later write has brought the row with the operation's amounts.
+  /// True if a later write has brought the row with the operation's amounts, or has deleted it.
   var isReplaced: Bool
   /// The contents for each such column.
   var contents: [UnsentChange]
@@ -41,12 +41,20 @@ struct RefusedWrite {
     }
   }
 
+  /// A condition of an operation `q`: a later write has brought the whole row, or has deleted it. A row
+  /// inserted after a delete is another one.
+  static let isReplaced = """
+    (q.seq IN (SELECT seq FROM "mirror.replaced") OR EXISTS (
+      SELECT 1 FROM ferry_operations AS d WHERE d.record = q.record AND d.tbl = q.tbl
+        AND d.kind = 'delete' AND d.seq > q.seq AND d.state <> 3))
+    """
+
   /// The statement that reads operations: place, entry, table, record, kind, values, former values,
   /// marks, and both states. Ordered by the place itself, SQLite would read all operations of the file.
   static let query = """
     SELECT seq, entry, q.tbl, q.record, kind, data, was, marks, EXISTS (
         SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record),
-      seq IN (SELECT seq FROM "mirror.replaced")
+      \(isReplaced)
     FROM ferry_quarantine AS q WHERE code IS NOT 'overruled' ORDER BY +q.seq
     """
 

@@ -26,7 +26,8 @@ struct RefusedRowTests {
         CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, n INTEGER);
         CREATE TABLE ferry_quarantine(seq INTEGER PRIMARY KEY, entry INTEGER, tbl TEXT, record TEXT,
           kind TEXT, data TEXT, was TEXT, marks TEXT, code TEXT, detail TEXT, holder TEXT, reason TEXT);
-        CREATE TABLE ferry_operations(seq INTEGER PRIMARY KEY, tbl TEXT, record TEXT, state INTEGER);
+        CREATE TABLE ferry_operations(
+          seq INTEGER PRIMARY KEY, tbl TEXT, record TEXT, kind TEXT, state INTEGER);
         CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
         CREATE TABLE ferry_names(tbl TEXT, col TEXT, first TEXT);
         INSERT INTO tasks VALUES ('t', -73);

@@ -26,6 +26,8 @@ struct UnsentChangeTests {
         CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT UNIQUE, n INTEGER, body TEXT);
         CREATE TABLE ferry_quarantine(seq INTEGER PRIMARY KEY, entry INTEGER, tbl TEXT, record TEXT,
           kind TEXT, data TEXT, was TEXT, marks TEXT, code TEXT, detail TEXT, holder TEXT, reason TEXT);
+        CREATE TABLE ferry_operations(
+          seq INTEGER PRIMARY KEY, tbl TEXT, record TEXT, kind TEXT, state INTEGER);
         CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
         CREATE TABLE ferry_names(tbl TEXT, col TEXT, first TEXT);
         INSERT INTO tasks VALUES ('t', 'one', 105, 'device\na\nb\n'), ('other', 'two', 0, '')
@@ -259,6 +261,45 @@ struct UnsentChangeTests {
     let row = try await stage.row()
     #expect(row[0] == (story == "null" ? .null : 60))
     #expect(row[1] == (["null", "overflow"].contains(story) ? Self.merged[1] : Self.table[1]))
+    await stage.database.close()
+  }
+
+  @Test("the amounts of a deleted row do not count for the row inserted after it")
+  func deleted() async throws {
+    let stage = try await Stage(
+      refused: Self.operation(11) + "INSERT INTO ferry_refresh VALUES ('tasks', 't')")
+    let file = stage.file
+    #expect(try await stage.apply(Self.row(1, .delete, isRetry: false)).isEmpty)
+    #expect(try await stage.apply(Self.row(2, .insert, 500, isRetry: false)).isEmpty)
+    for (state, expected) in [(3, []), (0, [4])] as [(Int, Set<Int64>)] {
+      // A refused delete has not reached the space.
+      try stage.change(
+        "INSERT OR REPLACE INTO ferry_operations VALUES (12, 'tasks', 't', 'delete', \(state))")
+      let replaced = try await stage.database.write {
+        try file.replacedEntries($0.connection)
+      }
+      #expect(replaced == expected)
+    }
+    // A device adds 5, and the row is listed as unsent.
+    try stage.change("DELETE FROM ferry_refresh")
+    try await stage.pull("UPDATE tasks SET n = 505 WHERE id = 't'")
+    try await stage.database.write { try file.recordRefused([4], $0) }
+    try stage.change("DELETE FROM ferry_quarantine")
+    #expect(try await stage.apply(Self.row(3, .slice, 500)).isEmpty)
+    #expect(try await stage.content() == [505, Self.table[1]])
+    await stage.database.close()
+  }
+
+  @Test("recorded changes get the name of a column that the company renames later")
+  func renamedLater() async throws {
+    let stage = try await Stage(refused: Self.operation(11))
+    let file = stage.file
+    let names = try await stage.database.write { database in
+      try file.recordRefused([4], database)
+      try UnsentChanges(database: database).rename("n", of: "tasks", to: "amount")
+      return try database.query("SELECT col FROM \"mirror.lacking\" ORDER BY col").map { $0["col"] }
+    }
+    #expect(names == ["amount", "body"])
     await stage.database.close()
   }
 
