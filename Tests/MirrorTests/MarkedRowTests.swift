@@ -64,6 +64,9 @@ struct MarkedRowTests {
       #expect(rows == [])
       try file.changes(before: try file.beginTurn(database), database.connection, list)
       #expect(rows.sorted() == ["a phone", "b "])
+      #expect(try file.unbrought(database.connection) == ["tasks": [["a"], ["b"]]])
+      #expect(
+        try file.unbrought(database.connection, ofDevices: false) == ["tasks": [["b"]]])
     }
     await database.close()
   }
