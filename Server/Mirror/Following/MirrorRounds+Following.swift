@@ -195,6 +195,8 @@ extension MirrorRounds {
       let changed = try await replica.read { try file.unbrought($0.connection) }
       // The comparison captures again what the file lacks: an amount would count twice.
       try await readWrites(file)
+      // The other definition may be the reason why rows are unsent.
+      try await pool.run { try ledger.unsent.allowRetry($0) }
       merged = try await replica.read { database in
         var merged = try file.unbrought(database.connection, ofDevices: false)
         for (table, keys) in changed { merged[table]?.subtract(keys) }
